@@ -113,17 +113,6 @@ def test_inputs_are_fresh_float32_of_both_signs():
     assert not np.array_equal(first["x"], second["x"])
 
 
-@pytest.mark.xdist_group("numba")
-@pytest.mark.parametrize("a_case", emulation_cases(), ids=lambda a_case: a_case.name)
-@pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)
-def test_host_variant_writes_every_output(variant, a_case):
-    inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
-    expected = WORKLOAD.reference(a_case, inputs)["y"]
-    output = {"y": np.full(expected.shape, np.nan, np.float32)}
-    assert variant.run(a_case, inputs, output) is None
-    assert np.linalg.norm(output["y"] - expected) <= TOLERANCE["fp32"] * np.linalg.norm(expected)
-
-
 def test_one_core_is_spared_large_batches_and_says_why():
     serial = WORKLOAD.variant("numba_serial")
     assert serial.skip(WORKLOAD.case("layer=2,batch=100"), {}) is None

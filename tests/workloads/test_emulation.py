@@ -23,7 +23,7 @@ from warpladder.collectors.core.verify import poison, widened_outputs
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant):
@@ -63,9 +63,16 @@ def test_emulation_cases_are_small_and_are_not_those_that_are_measured(workload)
         assert case.min_bytes < 1_000_000
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.xdist_group("numba")  # compiled once, not by each worker
-@pytest.mark.parametrize(("workload", "variant"), HOST, ids=name_of)
+@pytest.mark.parametrize(
+    ("workload", "variant"),
+    [
+        # Numba compiles most of them for seconds.
+        pytest.param(of, each, marks=pytest.mark.thorough if "numba" in each.name and of.name != "conv2d" else ())
+        for of, each in HOST
+    ],
+    ids=name_of,
+)
 def test_a_host_variant_computes_the_reference(workload, variant):
     for case in emulation_cases(workload):
         inputs, outputs = inputs_and_outputs(workload, case)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.workloads.functions.recording import record
 from warpladder import Benchmark
+from warpladder.data import store
 from warpladder.workloads.api import WorkloadError
 
 pytestmark = pytest.mark.slow
@@ -59,32 +60,35 @@ def by_rows(x, step, out):
 '''
 
 
-def test_three_ways_to_give_an_output_are_verified_and_timed(tmp_path: Path) -> None:
-    run = record(tmp_path, SOFTMAX)
-    results = run.table("results")
+@pytest.fixture(scope="module")
+def softmax(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
+    return record(tmp_path_factory.mktemp("softmax"), SOFTMAX)
+
+
+def test_three_ways_to_give_an_output_are_verified_and_timed(softmax: store.Run) -> None:
+    results = softmax.table("results")
     assert set(results["status"]) == {"ok"} and len(results) == 2 * 5
-    variants = run.table("variants").set_index("variant")
+    variants = softmax.table("variants").set_index("variant")
     assert variants.loc[["naive", "into", "in_place"], "rung"].tolist() == [1, 2, 3]
     assert variants.loc["by_rows", "role"] == "peer" and variants.loc["naive", "precision"] == "fp32"
     assert variants.loc["naive", "idea"] == "Subtracts, exponentiates and divides, each into a new array."
 
 
-def test_the_bytes_of_a_case_are_those_of_its_arrays(tmp_path: Path) -> None:
-    cases = record(tmp_path, SOFTMAX).table("cases").set_index("case")
+def test_the_bytes_of_a_case_are_those_of_its_arrays(softmax: store.Run) -> None:
+    cases = softmax.table("cases").set_index("case")
     assert cases.loc["rows=7,n=40", ["h2d_bytes", "d2h_bytes", "min_bytes"]].tolist() == [1120, 1120, 2240]
     assert cases.loc["rows=7,n=40", "size_rank"] == 1
 
 
-def test_the_first_call_is_a_sample_of_its_own(tmp_path: Path) -> None:
-    samples = record(tmp_path, SOFTMAX).table("samples")
+def test_the_first_call_is_a_sample_of_its_own(softmax: store.Run) -> None:
+    samples = softmax.table("samples")
     first = samples[samples["scope"] == "phase:first_call"]
     assert len(first) == 2 * 5 and (first["duration_ns"] > 0).all()
 
 
-def test_the_first_call_is_told_in_the_verdict(tmp_path: Path) -> None:
-    run = record(tmp_path, SOFTMAX)
-    told = run.table("results")["detail"].str.extract(r"first call: ([\d.e+-]+) ms")[0].astype(float)
-    first = run.table("samples").query("scope == 'phase:first_call'")["duration_ns"]
+def test_the_first_call_is_told_in_the_verdict(softmax: store.Run) -> None:
+    told = softmax.table("results")["detail"].str.extract(r"first call: ([\d.e+-]+) ms")[0].astype(float)
+    first = softmax.table("samples").query("scope == 'phase:first_call'")["duration_ns"]
     assert sorted(told) == pytest.approx(sorted(first / 1e6), rel=0.01)
 
 

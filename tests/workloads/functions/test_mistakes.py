@@ -23,7 +23,7 @@ from warpladder.data import schema
 from warpladder.workloads.api import WorkloadError
 
 _TURN: Final = Turn(0, 0, Limits(min_rounds=1, max_rounds=1))
-_SETTINGS: Final = settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+_SETTINGS: Final = settings(max_examples=8, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 _LARGE: Final = 10**7
 _STATUSES: Final = {status for column in schema.RESULTS.columns if column.name == "status" for status in column.values}
 
@@ -101,7 +101,7 @@ _MADE: Final[tuple[Make, ...]] = (
 _LEAVES: Final[st.SearchStrategy[Make]] = st.one_of(
     st.sampled_from(_MADE),
     st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(), st.binary(),
+        st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text("a\n\0é\U0001f600"), st.binary(),
         arrays.arrays(st.one_of(arrays.scalar_dtypes(), arrays.array_dtypes()), arrays.array_shapes(min_dims=0, min_side=0)),
         arrays.arrays(np.float32, (8, 9)),
     ).map(lambda value: lambda: value),
