@@ -14,8 +14,8 @@ from warpladder.data.names import Source
 
 pytestmark = [pytest.mark.xdist_group("wrong_variants"), pytest.mark.slow]
 
-#: Enough rounds that a variant is called a hundred times.
-_LIMITS = Limits(min_rounds=100, max_rounds=100, seconds=0.0)
+#: Enough rounds that a variant is called twenty times.
+_LIMITS = Limits(min_rounds=20, max_rounds=20, seconds=0.0)
 
 
 @pytest.fixture(scope="module")
