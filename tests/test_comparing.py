@@ -180,6 +180,7 @@ KEPT: dict[str, tuple[tuple[Any, ...], Callable[..., Any], Callable[..., Any], s
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", KEPT)
 def test_arguments_keep_what_functions_need_of_them(name: str, compare: Callable[..., Comparison]) -> None:
     args, first, second, said = KEPT[name]

@@ -120,6 +120,7 @@ def test_the_progress_of_a_recording_is_one_output_that_is_replaced(kernel: Kern
     assert [message["content"]["text"] for message in again if message["msg_type"] == "stream"] == ["['ok']\n"]
 
 
+@pytest.mark.thorough
 def test_an_interrupted_cell_has_the_run_with_what_was_measured(kernel: Kernel, tmp_path: Path) -> None:
     kernel.run(DECLARED)
     begun: list[float] = []

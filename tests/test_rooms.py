@@ -194,15 +194,6 @@ def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(rooms: tuple[str
     assert done.stdout.strip() == "[]"
 
 
-def test_the_summary_that_a_recording_prints_draws_and_shows_nothing() -> None:
-    code = (
-        "import sys, warpladder.commands.ending, warpladder.dashboard.text.job;"
-        "print(sorted({'plotly', 'streamlit'} & sys.modules.keys()))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
     left = {name: modules_imported(name, DASHBOARD) - {name} for name in DASHBOARD}
     while free := {name for name, others in left.items() if not others & left.keys()}:

@@ -129,6 +129,7 @@ def test_a_run_tells_the_call_that_only_this_process_can_repeat(tmp_path: Path) 
     assert run.info["command"] == "warpladder.record(sums, cases=['n=20'], max_rounds=2)"
 
 
+@pytest.mark.thorough
 def test_what_is_declared_after_a_recording_is_measured_in_this_process(tmp_path: Path) -> None:
     text = (
         'first, second = declare("first"), declare("second")\nfirst.record(**OPTIONS)\nos.remove("processes")\nsecond.record(**OPTIONS)\n'

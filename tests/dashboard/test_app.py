@@ -149,12 +149,6 @@ def chosen_of(app: AppTest) -> dict[str, str]:
     return {key: "".join(values) for key, values in app.query_params.items()}
 
 
-def test_a_choice_of_the_default_leaves_the_url(open_app: Open, synthetic: Path) -> None:
-    app = open_app(synthetic, "sizes", run="gpu", cache="hot")
-    app.segmented_control(key="choose cache").set_value("cold").run()
-    assert chosen_of(app) == {"run": "gpu", "workload": "tensor_transpose"}
-
-
 def test_a_url_with_a_run_is_whole_and_the_menu_keeps_the_choices(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "ladder", run="gpu")
     for page, query, shown in (
@@ -253,6 +247,7 @@ def test_the_variants_chosen_of_a_workload_stay_with_it(open_app: Open, syntheti
     assert shown_variants(app) == ["v01_naive", "numpy"]
 
 
+@pytest.mark.thorough
 def test_the_variants_chosen_of_a_run_stay_with_it(open_app: Open, tmp_path: Path) -> None:
     for name in ("first", "second"):
         made_runs.write(tmp_path, name, rounds=8)
@@ -299,7 +294,7 @@ def without_device_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", ["home", "sizes", "ladder", "roofline", "details", "trust"])
 def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, without_device_time: Path, page: str) -> None:
     app = open_app(without_device_time, page, run="gpu", workload="conv2d")
@@ -325,7 +320,7 @@ def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthet
     assert app.button_group(key="choose topic").value == topic
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("report", figures.reports())
 def test_every_published_table_opens(open_app: Open, synthetic: Path, report: str) -> None:
     app = open_app(synthetic, "published", run="gpu", workload=report)

@@ -174,6 +174,7 @@ def test_a_bad_run_stays_where_it_is_chosen_and_goes_when_another_is(open_app: O
     assert "bad1" not in runs.listing(runs.data_dirs()).index
 
 
+@pytest.mark.thorough
 def test_runs_of_one_id_can_each_be_chosen(open_app: Open, tmp_path: Path) -> None:
     damage.write_whole(tmp_path, "good")
     for name in ("copy", "another"):

@@ -135,6 +135,7 @@ def test_the_export_writes_each_chart_as_page_and_data_and_one_report(runs: Path
     assert [file.name for file in tmp_path.iterdir()] == ["out"], "nothing else is left behind"
 
 
+@pytest.mark.thorough
 def test_a_run_is_found_by_its_label_and_by_its_folder(runs: Path, small: RunData, tmp_path: Path) -> None:
     for number, name in enumerate((f"my run {HOSTILE}", runs / "host")):
         assert command(name, "--out", tmp_path / str(number), "--format", "csv", "--data-dir", runs)[0] == 0
@@ -222,6 +223,7 @@ def test_a_place_that_cannot_be_written_is_one_line_and_exit_2(runs: Path, tmp_p
         assert lines.startswith(f"{out}: cannot be written") and lines.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_without_chromium_the_rest_is_written_and_a_line_says_what_to_install(
     runs: Path, small: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -254,7 +254,7 @@ def test_files_are_not_led_elsewhere(server: Server) -> None:
     assert server.status("/_stcore/health", "localhost", **document) == 200
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_address_that_was_asked_for_is_answered_and_it_ends_without_a_word(
     environment: dict[str, str], tmp_path: Path, how: signal.Signals

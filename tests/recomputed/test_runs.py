@@ -29,6 +29,7 @@ from warpladder.data import figures, store
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 def test_details() -> None:
     rng = random.Random(f"details {SEED}")
     found = []
@@ -38,6 +39,7 @@ def test_details() -> None:
     check(draw(rng, found, numbers))
 
 
+@pytest.mark.thorough
 def test_published() -> None:
     rng = random.Random(f"published {SEED}")
     found = []
@@ -81,6 +83,7 @@ def _two_devices() -> list[tuple[definitions.Shipped, definitions.Shipped]]:
     ]
 
 
+@pytest.mark.thorough
 def test_devices() -> None:
     rng = random.Random(f"devices {SEED}")
     pairs, sided = [], []
@@ -104,6 +107,7 @@ def test_devices() -> None:
     check([*draw(rng, pairs, numbers), *draw(rng, sided, numbers, 10)])
 
 
+@pytest.mark.thorough
 def test_sizes_and_ladder_of_two_devices() -> None:
     rng = random.Random(f"beside {SEED}")
     found = []

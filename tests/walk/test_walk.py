@@ -52,6 +52,7 @@ def test_every_page_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder:
     assert walk.problems == []
 
 
+@pytest.mark.thorough
 def test_a_fresh_machine_has_a_menu_of_pages_that_show_something(walk: Walk, folder: Path) -> None:
     every = [each for each in listed(folder) if not each.shipped]
     walk.problems.clear()
@@ -66,6 +67,7 @@ def test_a_fresh_machine_has_a_menu_of_pages_that_show_something(walk: Walk, fol
     assert walk.problems == []
 
 
+@pytest.mark.thorough
 def test_no_specimen_is_compared_at_first(walk: Walk, folder: Path) -> None:
     """`numpy_view` of tensor_transpose is one, and the last variant of its run."""
     run = next(each for each in listed(folder) if each.run.path.name.endswith("h200-tensor-transpose-f294"))

@@ -137,6 +137,7 @@ def test_operands_of_10_bits_would_fail_as_fp32_and_as_3xtf32():
     assert TOLERANCE["3xtf32"] * 50 < error < TOLERANCE["tf32"]
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "least", "most"),
@@ -158,6 +159,7 @@ def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least,
     assert least < error < most
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "least", "most"),

@@ -117,7 +117,7 @@ def constants_read(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Read]:
     return list(found)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", registry.names())
 def test_launches_follow_every_constant_that_they_share_with_a_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before, reads = geometry(name), constants_read(name, monkeypatch)

@@ -208,7 +208,7 @@ def emulated(variant, case, config):
     return compare(images, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance[variant.precision])
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "images", "channels", "side"),

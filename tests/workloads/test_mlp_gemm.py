@@ -249,7 +249,7 @@ def test_64_clusters_of_two_blocks_have_tiles_of_128x128_of_the_tf32_product_of_
     assert [launch.kernel.partition("<")[0] for launch in padded] == ["pad", "pad", "gemm"]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize("config", WORKLOAD.variant("v18_cluster_sums_tf32").configs, ids=str)
@@ -333,8 +333,8 @@ def test_padded_operands_are_the_operands_and_zeros(shape: str, order: Order) ->
         assert (copy[:, of.shape[1] :] == 0).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
-@pytest.mark.sampled(6)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_float32_tiles_are_not_cut_where_shares_would_save_less_than_they_cost(c
     assert share == span
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(3)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(("tile", "of_one"), [("128x128x32", 2), ("64x128x16", 4), ("128x64x16", 4)])

@@ -86,6 +86,7 @@ def test_update_is_as_large_as_the_weights_so_that_an_error_of_the_gradient_show
         assert 0.2 < moved < 1.5, name
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("batch", [37, 8192])
 def test_a_sample_left_out_is_found(batch):
     case = make_case({"batch": batch})

@@ -33,7 +33,7 @@ def agreements(workload: str, name: str, case_name: str, config_number: int = 0)
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "case_name", "config_number"),
     [

@@ -38,7 +38,7 @@ def agreements(workload, variant) -> list[Agreement]:
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("workload", "variant"), FOR_HOPPER, ids=name_of)
 def test_a_stage_that_is_filled_again_was_free(workload, variant):
     if original := same_as(variant, lambda of, each: of.name in CASES):

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.slow
 REPORT_SPREAD = 0.004
 
 
+@pytest.mark.thorough
 def test_the_network_learns_the_digits():
     step = train.make_step(WORKLOAD.variant("numpy"), train.training_case(train.BATCH))
     reached = list(train.train(step, epochs=12))

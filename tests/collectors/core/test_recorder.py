@@ -109,6 +109,7 @@ def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) 
     assert (run.table("ceilings")["value"] > 0).all()
 
 
+@pytest.mark.thorough
 def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None:
     recording = Recording(tmp_path, str(MISBEHAVING), "--variants", "good,hangs", "--case", "n=1000")
     recording.wait_for_ceilings()

@@ -348,6 +348,7 @@ def test_no_honest_cell_of_a_run_that_ships_is_distrusted(run: store.Run) -> Non
     assert Source.TRUST not in {row["source"] for row in found}
 
 
+@pytest.mark.thorough
 def test_a_hot_l2_may_speed_up_every_cell_that_ships_as_much_as_on_the_device_that_was_measured_by_size() -> None:
     """The runs without times by size too, with the least gain of the others on the same kind of GPU."""
     gains: dict[str, float] = {}

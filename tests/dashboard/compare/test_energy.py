@@ -177,7 +177,7 @@ def test_the_least_energy_is_a_criterion_of_which_to_ship(tmp_path: Path) -> Non
     assert standing["v03_large"].value == pytest.approx(18.92, abs=0.01) and not standing["v04_partial"].known
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_page_offers_the_criterion_only_where_there_is_energy(open_app: Open, tmp_path: Path) -> None:
     write(tmp_path)
     app = open_app(tmp_path, "ship", run="ship")

@@ -243,6 +243,7 @@ def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path
     assert "Largest measured errors against float64, by precision" in words(app)
 
 
+@pytest.mark.thorough
 def test_the_overview_shows_below_what_other_runs_of_the_device_have_timed_and_no_workload_twice(
     open_app: Open, tmp_path: Path
 ) -> None:

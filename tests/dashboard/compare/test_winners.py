@@ -197,6 +197,7 @@ def test_the_table_of_a_run_says_that_its_verdict_is_unknown(folder: Path) -> No
     assert told.loc[told["variant"] == "v09_x", "over the baseline"].tolist() == ["unknown"] * 3
 
 
+@pytest.mark.thorough
 def test_the_report_in_one_file_names_it_only_as_passed_over(cheat: RunData) -> None:
     charts = list(charts_of(cheat))
     page = report.report(cheat, summary.figures(cheat), charts)
@@ -253,6 +254,7 @@ def test_a_distrusted_baseline_gives_no_headline_ratio(tmp_path: Path) -> None:
     assert set(told["verdict"]) == {"unknown"} and told["speedup"].isna().all()
 
 
+@pytest.mark.thorough
 def test_every_page_names_the_reason_where_the_baseline_is_distrusted_also_where_it_is_not_selected(tmp_path: Path) -> None:
     why = "o speedup: the baseline v01_a is distrusted: waits_inside"
     whole = opened(tmp_path, HONEST, flagged=["v01_a"])

@@ -89,6 +89,7 @@ def test_segments_cover_the_iteration_without_gap_or_overlap(program: list[Opera
     assert path.span.duration_ns / 1e3 == pytest.approx(made.duration_us(2), abs=0.002)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_replay_of_the_same_durations_gives_the_measured_iteration(program: list[Operation], tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_without_counters_of_time_nothing_is_explained() -> None:
     assert found.cause is Cause.UNKNOWN and found.sentence("a", "b") == "The time of a or b is not known."
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_summary_ends_with_the_limit_and_the_step_to_the_fastest(data: RunData) -> None:
     (limit,) = reasons.lines(data)
     assert limit.startswith("planted_pairs cause=nothing: v01_slow, the fastest, runs at 72.9 % of the peak of DRAM"), (

@@ -58,7 +58,7 @@ def test_the_parts_of_a_job_add_up_to_its_spans(made: Callable[..., RunData]) ->
     assert content["steps"]["count"] == 4 and content["steps"]["median_ns"] == made_jobs.EVERY_NS
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_where_lines_are_few_kernels_are_left_out_first_and_then_the_last_sentences(made: Callable[..., RunData]) -> None:
     data = made("few")
     whole = job.render(data, "table", lines=22)
@@ -143,6 +143,7 @@ def _imported(tmp_path: Path, gemm_us: Sequence[float]) -> list[str]:
     return _joined(done.stdout)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("gemm_us", "sentence", "others_wait_us"),

@@ -1,8 +1,6 @@
 """The summary of an imported profile: its figures, counted by hand, on one screen."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -203,19 +201,6 @@ def test_a_report_with_counters_alone_has_the_limit_of_each_kernel(tmp_path: Pat
     assert (first["kernel"], first["time_ns"], first["limit"], first["limit_percent"]) == ("fill", 5_000, "bound by DRAM", 91)
     assert (second["kernel"], second["time_ns"]) == ("scale", 4_000) and second["limit"].startswith("latency-bound")
     assert "page Why" in facts["next"]
-
-
-@pytest.mark.slow
-def test_the_summary_of_a_profile_draws_and_shows_nothing(tmp_path: Path) -> None:
-    """Of a job, the same is in the tests of the rooms."""
-    _said("import", str(_trace(tmp_path / "t.json")), data_dir=tmp_path / "runs")
-    code = (
-        "import sys; from warpladder.__main__ import command\n"
-        f"try: command()(['summary', '--data-dir', {str(tmp_path / 'runs')!r}], standalone_mode=False)\n"
-        "finally: print(sorted({'plotly', 'streamlit'} & sys.modules.keys()))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0].startswith("t.json: ") and done.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_long_name_takes_a_line(tmp_path: Path) -> None:

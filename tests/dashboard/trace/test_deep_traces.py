@@ -73,7 +73,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         return store.open_run(folder / import_report(report, folder, "", None, []))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "ask",
     [

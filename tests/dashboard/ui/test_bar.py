@@ -40,6 +40,7 @@ def dated(run: Path, day: int) -> None:
     pq.write_table(table.set_column(place, table.schema.field(place), started.cast(table.schema.field(place).type)), file)
 
 
+@pytest.mark.thorough
 def test_another_workload_shows_its_newest_suitable_run_which_the_url_names(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", workload="conv2d")
     assert run_of(app) == "newer"
@@ -49,6 +50,7 @@ def test_another_workload_shows_its_newest_suitable_run_which_the_url_names(open
     assert run_of(app) == "newer"
 
 
+@pytest.mark.thorough
 def test_a_run_that_a_link_names_stays_while_it_has_the_workload(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", run="older", workload="conv2d")
     app.selectbox(key="choose workload").set_value("tensor_transpose").run()

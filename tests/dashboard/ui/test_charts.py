@@ -238,6 +238,7 @@ def test_the_ceilings_of_a_floor_stand_in_the_hovers(run: RunData) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
     host = load(store.open_run(made_runs.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     notes = [chart.note for chart in charts_of(host) if chart.name != "bank-conflicts"]

@@ -68,7 +68,7 @@ def marks(styles: Iterable[Style]) -> set[tuple[str, str]]:
     return {(style.color, style.symbol) for style in styles}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_variant_looks_the_same_in_every_run_that_ships(theme: Theme) -> None:
     seen: dict[tuple[str, str], set[tuple[str, str, str, str]]] = {}

@@ -235,6 +235,7 @@ def test_types_of_outputs_may_depend_on_the_axes(tmp_path: Path) -> None:
     assert dict(zip(results["case"], results["status"], strict=True)) == {"kind=float32": "ok", "kind=float64": "ok"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("function", "said"),
     [

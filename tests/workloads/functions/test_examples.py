@@ -231,6 +231,7 @@ def test_the_histogram_s_kernels_count_right_on_numba_s_simulator() -> None:
     assert [line.split()[3] for line in lines[3:]] == ["True"] * 3  # most of the skewed values are 7
 
 
+@pytest.mark.thorough
 @without_gpu
 def test_the_histogram_is_measured_by_numpy_without_a_gpu(tmp_path: Path) -> None:
     found = recorded(tmp_path, EXAMPLES / "numba_histogram.py", "values=skewed,n=4000")

@@ -154,6 +154,7 @@ def test_the_page_compares_with_the_newest_run_of_the_same_device(open_app: Open
     assert "No other run has a workload of this one on the same device." in words(open_app(folder, "compare", run="other"))
 
 
+@pytest.mark.thorough
 def test_a_link_shows_the_cell_and_the_filters_that_it_names(open_app: Open, folder: Path) -> None:
     link = {"run": "before", "with": "after", "like": "v04*", "of_scope": "operation", "below": "cells"}
     page = open_app(folder, "compare", **link)
@@ -184,6 +185,7 @@ def test_every_part_of_the_page_opens(open_app: Open, folder: Path, below: str) 
     assert not page.error and "tied" in words(page)
 
 
+@pytest.mark.thorough
 def test_counters_of_both_runs_stand_side_by_side(open_app: Open, tmp_path: Path) -> None:
     for run_id in ("before", "after"):
         made_sweeps.write_counted(tmp_path, run_id)

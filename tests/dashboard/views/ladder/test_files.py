@@ -15,6 +15,7 @@ __all__ = ["open_app"]
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 def test_the_own_file_of_a_rung_comes_first_and_each_included_one_can_be_chosen(open_app: Open, tmp_path: Path) -> None:
     run = store.find_run("H200 mlp_gemm", [ROOT / "data" / "recorded"]).run_id
     shutil.copytree(ROOT / "data" / "recorded" / run, tmp_path / run)

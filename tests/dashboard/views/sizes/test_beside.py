@@ -76,6 +76,7 @@ def test_the_data_and_the_name_of_the_chart_change_only_with_a_second_device(a: 
     assert "Thin lines with open marks: NVIDIA H200, run b of today; n = 20." in both.note
 
 
+@pytest.mark.thorough
 def test_the_title_names_the_first_on_both_at_the_largest_size_that_both_have(tmp_path: Path, a: RunData, b: RunData) -> None:
     assert drawn(a, b).title == "w: at n=3, first on the H100 and the H200: v03 with 200 µs and v03 ≈ v02 with 100 µs"
     write(tmp_path, "b", 1, times={case: TIMES[case] for case in ("n=1", "n=2")})
@@ -116,6 +117,7 @@ def test_without_another_device_there_is_no_choice(tmp_path: Path, open_app: Ope
     assert not [each for each in app.main.selectbox if each.key == "choose beside"]
 
 
+@pytest.mark.thorough
 def test_one_of_several_runs_of_the_device_can_be_chosen(tmp_path: Path, open_app: Open) -> None:
     write_both(tmp_path)
     write(

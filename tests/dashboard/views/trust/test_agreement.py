@@ -161,6 +161,7 @@ def test_the_page_compares_with_the_newest_run_of_each_other_collector_on_the_de
     assert "1 of 1 cells above 20.0 µs agree within 2 %" in words(app)
 
 
+@pytest.mark.thorough
 def test_the_page_begins_with_a_run_that_has_a_cell_in_common_though_a_newer_one_has_none(
     open_app: Open, tmp_path: Path
 ) -> None:

@@ -70,5 +70,6 @@ def test_the_chart_has_a_linear_axis_up_to_the_shipped_variants_and_names_what_i
     assert (row["slower_percent"], row["median_ns"]) == (pytest.approx(900), 100_000)
 
 
+@pytest.mark.thorough
 def test_the_chart_is_exported(data: RunData) -> None:
     assert "ship-sum-fp32-device-cold" in [drawn.name for drawn in charts_of(data, topics=["comparisons"])]

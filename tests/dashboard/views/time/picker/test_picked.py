@@ -123,6 +123,7 @@ def test_a_run_without_ranges_is_refused(tmp_path: Path) -> None:
         pick(load(store.open_run(made_traces.write(tmp_path, without=("ranges",)))), EXPRESSION)
 
 
+@pytest.mark.thorough
 def test_an_export_of_picked_variants_has_their_charts_and_says_by_what_they_were_picked(tmp_path: Path) -> None:
     made_traces.write_annotated(tmp_path)
     order = ["export", "annotated", "--data-dir", str(tmp_path), "--format", "csv", "--out", str(tmp_path / "out")]

@@ -121,6 +121,7 @@ def test_operations_count_a_multiply_add_as_two(tmp_path: Path) -> None:
     assert row["flop_per_byte"] == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("compute", "l2", "kind", "name"),
     [
@@ -138,7 +139,7 @@ def units(**shares: float) -> dict[str, float]:
     return {unit.metric: shares.get(unit.name.replace(" ", "_"), 1.0) for unit in limits.UNITS}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shares", "name", "percent"),
     [
@@ -287,7 +288,7 @@ def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
     assert all("<img" not in figure for figure in drawn)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_on_a_run_that_has_counters_and_no_samples(open_app: Open, folder: Path, page: str) -> None:
     app = open_app(folder, page, run="counters alone")
