@@ -110,6 +110,7 @@ def test_without_arguments_outputs_are_compared_once_and_the_result_says_what_is
     assert set(statuses(run).values()) == {"ok"} and "no output was compared" in run.notes[0]
 
 
+@pytest.mark.thorough
 def test_the_run_has_the_source_of_each_function(compare: Callable[..., Comparison]) -> None:
     for run in (compare(double, added, args={"x": X}), compare(doubled_in_place, double, args=X)):
         texts = run._run.table("variants").set_index("variant")["source_text"]

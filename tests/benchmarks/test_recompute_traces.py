@@ -18,7 +18,7 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_pooled", lambda function, tasks, _: ((at, function(task)) for at, task in enumerate(tasks)))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_figure_of_a_trace_of_graphs_and_two_streams_equals_that_of_the_second_method(tmp_path: Path) -> None:
     rows = list(rows_of(TRACE, tmp_path))
     assert {row.page for row in rows} == {

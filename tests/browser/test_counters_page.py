@@ -7,6 +7,7 @@ import pytest
 from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, settle, sync_api
 
 
+@pytest.mark.thorough
 def test_the_first_answer_fits_the_screen_and_names_what_limits_the_fastest(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/counters?run=counted")
     answer = page.get_by_role("heading", name=re.compile("is at its floor: at 96.3 % of it"))

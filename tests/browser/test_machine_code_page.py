@@ -71,6 +71,7 @@ def test_the_keyboard_moves_marks_and_searches(page: "sync_api.Page", address: s
     expect(page.locator(".right .row")).to_have_count(2)
 
 
+@pytest.mark.thorough
 def test_long_equal_parts_are_folded_and_unfolded(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/machine_code?run=code&machine=difference&variant=v03_register_tile&a=v01_naive")
     expect(page.locator(".row.fold")).to_have_count(0, timeout=PATIENCE_MS)

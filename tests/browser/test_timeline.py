@@ -176,6 +176,7 @@ def test_an_arrow_leads_from_the_launch_to_the_kernel_and_a_lane_is_pinned(page:
     assert pixels(page) == first
 
 
+@pytest.mark.thorough
 def test_a_click_on_a_range_lists_its_kernels_and_a_link_shows_the_same(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace")
     before = number(page)

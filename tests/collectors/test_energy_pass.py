@@ -144,7 +144,7 @@ def test_identical_code_is_tied_within_1_percent_and_3_percent_more_work_is_seen
     assert told == "the energy is of loops in a further pass; the times are those of host_clock, in short samples"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_cell_whose_energy_cannot_be_read_is_named_and_keeps_its_time(tmp_path: Path, bench: type[MeteredBench]) -> None:
     run = recorded(tmp_path, bench, total, unmetered)
     assert set(run.table("energy")["variant"]) == {"total"}
@@ -167,7 +167,7 @@ def test_a_gpu_without_a_counter_costs_no_times(
     assert findings(run) == ["no energy of sums/total/n=1000 and 3 more: NVML reads no energy of this GPU"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_interruption_keeps_the_energy_of_finished_cases(
     tmp_path: Path, bench: type[MeteredBench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +187,7 @@ tests.recorded(pathlib.Path(sys.argv[1]), tests.MeteredBench, tests.total, tests
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_process_that_is_killed_in_its_loops_leaves_the_energy_of_finished_cases(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], cwd=ROOT, timeout=120).returncode == 9
     (line,) = salvage(tmp_path)

@@ -81,6 +81,7 @@ def test_a_mistake_is_one_line_and_exit_code_2_from_the_shell_too() -> None:
     assert done.stderr.startswith("no_such: no such workload")
 
 
+@pytest.mark.thorough
 def test_asking_for_a_gpu_where_there_is_none_is_one_line() -> None:
     if choice.gpu_problem() is None:
         pytest.skip("this machine has a GPU, and the message is for one without")

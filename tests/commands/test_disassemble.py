@@ -153,7 +153,7 @@ def test_a_cubin_is_read_as_it_is(source: Path, tmp_path: Path) -> None:
 
 @needs_nvcc
 @needs_nvdisasm
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_program_has_the_kernels_of_every_architecture(source: Path, tmp_path: Path) -> None:
     source.write_text(SOURCE + HOST)
     program = tmp_path / "program"

@@ -356,7 +356,7 @@ def steps_with_graph(folder: Path, name: str, relu: str, relu_us: int) -> tuple[
     return write(graph, folder, f"{name}-graph"), write(eager, folder, name)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_forecast_of_a_graph_stands_beside_the_later_profile(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     graph, eager = steps_with_graph(tmp_path, "before", "relu", 10)

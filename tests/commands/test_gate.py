@@ -90,6 +90,7 @@ def test_a_tie_in_which_half_as_much_more_would_be_tied_too_is_no_pass(sides: tu
     assert code == 3 and "could not have shown 50 %" in text
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("table", "column", "value", "asked", "line"),
     [

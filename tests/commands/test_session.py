@@ -116,6 +116,7 @@ def test_the_child_finds_the_script_s_arguments_and_what_stands_after_a_guard_is
     assert list(run.table("cases")["h2d_bytes"]) == [4 * 7 * 20, 4 * 7 * 30]
 
 
+@pytest.mark.thorough
 def test_what_a_function_declares_is_measured_in_this_process(tmp_path: Path) -> None:
     text = 'def main():\n    declare("sums").record(**OPTIONS)\n    print(os.getpid())\n\n\nmain()\n'
     code, out, err = run_script(tmp_path, text)
@@ -217,6 +218,7 @@ def test_what_is_no_workload_is_refused(given: tuple[Any, ...], said: str) -> No
         warpladder.record(*given)
 
 
+@pytest.mark.thorough
 def test_what_functions_print_is_kept_apart_and_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench = benchmark()
 

@@ -74,7 +74,7 @@ def beside_bad_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", PAGES)
 def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, beside_bad_runs: Path, page: str) -> None:
     app = open_app(beside_bad_runs, page)
@@ -149,6 +149,7 @@ def chosen_of(app: AppTest) -> dict[str, str]:
     return {key: "".join(values) for key, values in app.query_params.items()}
 
 
+@pytest.mark.thorough
 def test_a_url_with_a_run_is_whole_and_the_menu_keeps_the_choices(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "ladder", run="gpu")
     for page, query, shown in (
@@ -312,7 +313,7 @@ def test_an_interrupted_run_opens_at_the_largest_case_that_it_has(open_app: Open
     assert not app.info
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("topic", ["copies", "overheads", "blocks", "conflicts", "matrices", "phases", "generator", "routes"])
 @pytest.mark.parametrize("workload", ["tensor_transpose", "conv2d"])
 def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthetic: Path, topic: str, workload: str) -> None:

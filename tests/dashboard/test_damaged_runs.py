@@ -121,7 +121,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_app: Open, several: Path, page: str) -> None:
     turn = PAGES.index(page)
@@ -194,6 +194,7 @@ def test_runs_of_one_id_can_each_be_chosen(open_app: Open, tmp_path: Path) -> No
         assert run_of(app) == name
 
 
+@pytest.mark.thorough
 def test_a_folder_whose_name_is_not_utf8_is_shown_like_any_other(open_app: Open, tmp_path: Path) -> None:
     damage.write_whole(tmp_path, "good")
     (tmp_path / "good").rename(tmp_path / os.fsdecode(b"caf\xe9"))

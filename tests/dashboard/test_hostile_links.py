@@ -61,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path, page: str, value: str) -> None:
@@ -71,7 +71,7 @@ def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path,
     assert "a" * 100 not in words(app), "what a link asks for is said in short"
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "value", ["kernels-999999", "kernels--1", "kernels-", "-1", "5-1", "7-7", f"{'9' * 30}-0", "9999999999999-0", "nan-inf"]
 )
@@ -82,6 +82,7 @@ def test_a_place_that_a_trace_has_not_is_one_line(open_app: Open, made: Path, ke
     assert f"The link asks for {what}{value}, which is not in this trace" in words(app)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("value", VALUES)
 def test_a_run_and_a_pattern_that_cannot_be_used_are_no_traceback(open_app: Open, made: Path, value: str) -> None:
     app = open_app(made, "sizes", run=VALUES[value])

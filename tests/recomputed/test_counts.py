@@ -43,7 +43,7 @@ def test_gpus() -> None:
 def test_counters() -> None:
     rng = random.Random(f"counters {SEED}")
     found = []
-    for run in rng.sample([run for run in definitions.shipped() if run.has("counters")], 3):
+    for run in rng.sample([run for run in definitions.shipped() if run.has("counters")], 1):
         data = displayed.loaded(run.id)
         for workload in rng.sample(counters.counted_workloads(data), 1):
             part = replace(data, counters=data.counters[data.counters["workload"] == workload])

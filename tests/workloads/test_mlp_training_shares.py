@@ -129,7 +129,7 @@ def test_whole_tiles_of_tf32_one_after_another_with_the_update(monkeypatch):
     assert emulated_error("v08_warpgroups_tf32", size, config, "backward") < 8e-5
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(

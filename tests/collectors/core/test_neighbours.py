@@ -109,6 +109,7 @@ def test_they_are_found_by_a_recording_under_a_tool(two: list[Path], tmp_path: P
     assert run.table("results")["status"].tolist() == ["ok"]
 
 
+@pytest.mark.thorough
 def test_they_are_found_where_functions_are_compiled_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernel_cache.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))

@@ -251,7 +251,7 @@ def test_machine_code_that_cannot_be_had_costs_no_times(tmp_path: Path, error: E
     def fail(plan: object, cells: object) -> NoReturn:
         raise error
 
-    plan = make_plan(Request(files=[QUICK_CASES]), replace(LIMITS_HERE, processes=1))
+    plan = make_plan(Request(files=[QUICK_CASES], cases=["n=100"]), replace(LIMITS_HERE, processes=1))
     run_id, _ = Recorder(plan, replace(collector_of("host_clock"), machine_code=fail)).record(tmp_path, "", ["record"])
     run = store.open_run(tmp_path / run_id)
     assert len(run.table("samples"))

@@ -40,7 +40,9 @@ def test_time_that_others_counted_is_moved_away() -> None:
 @pytest.mark.slow
 def test_the_phases_of_a_run_add_up_to_its_time_and_hold_its_samples(tmp_path: Path) -> None:
     started = time.monotonic_ns()
-    planned = recording.plan(recording.Order(Request(files=[QUICK_CASES], max_rounds=7, processes=2), tmp_path, []))
+    planned = recording.plan(
+        recording.Order(Request(files=[QUICK_CASES], cases=["n=100", "n=101"], max_rounds=7, processes=2), tmp_path, [])
+    )
     run_id, _ = Recorder(planned.work, collector_of("host_clock"), plan_ns=planned.plan_ns).record(tmp_path, "", [])
     whole_ns = time.monotonic_ns() - started
     run = store.open_run(tmp_path / run_id)
@@ -48,7 +50,7 @@ def test_the_phases_of_a_run_add_up_to_its_time_and_hold_its_samples(tmp_path: P
     assert 0.8 * whole_ns < phases["duration_ns"].sum() <= whole_ns
     of_samples = phases[phases["phase"] == "samples"]
     assert of_samples["duration_ns"].sum() >= samples["duration_ns"].sum()
-    cases = {(case.name, process) for case in planned.work.workloads[0].cases for process in (0, 1)}
+    cases = {(f"n={n}", process) for n in (100, 101) for process in (0, 1)}
     assert set(zip(of_samples["case"], of_samples["process"], strict=True)) == cases
 
 

@@ -18,7 +18,7 @@ from warpladder.collectors.nsight_systems import profile as profiling
 from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.data.names import Source
-from warpladder.data.store import RunWriter, StoreError, list_runs, open_run
+from warpladder.data.store import Run, RunWriter, StoreError, list_runs, open_run
 
 pytestmark = pytest.mark.slow
 
@@ -51,8 +51,14 @@ exit $ended
         monkeypatch.setattr(module, "NSYS", tool)
 
 
-def test_a_recording_inside_a_tool_gives_its_run_and_what_the_tool_said(tmp_path: Path) -> None:
-    run, interrupted, said = under_tool.record_inside(["env"], HOST_ONLY, "host_clock", tmp_path / "runs")
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, int, str]:
+    """A run that was recorded under a tool, the signal that ended it, and what the tool said."""
+    return under_tool.record_inside(["env"], HOST_ONLY, "host_clock", tmp_path_factory.mktemp("inside") / "runs")
+
+
+def test_a_recording_inside_a_tool_gives_its_run_and_what_the_tool_said(inside: tuple[Run, int, str]) -> None:
+    run, interrupted, said = inside
     assert (run.info["collector"], interrupted) == ("host_clock", False)
     assert set(run.table("results")["variant"]) == {"numpy"}
     assert run.table("samples").groupby("twin")["round"].max().to_dict() == {0: 5, 1: 5}
@@ -106,6 +112,7 @@ def test_without_nsys_profiling_says_what_to_install(tmp_path: Path, monkeypatch
         profiling.profile(import_report, ["true"], tmp_path / "runs", "", None, None, [])
 
 
+@pytest.mark.thorough
 def test_a_signal_reaches_the_recording_inside_and_keeps_what_it_has_finished(tmp_path: Path) -> None:
     """The tool itself gets none: it might end the recording before it has written."""
     request = Request(files=[QUICK_CASES], max_rounds=7)
@@ -128,8 +135,10 @@ def test_a_signal_reaches_the_recording_inside_and_keeps_what_it_has_finished(tm
     assert "the run was interrupted before it" in set(results["detail"])
 
 
-def test_a_tool_that_was_interrupted_and_left_no_report_does_not_take_the_run_with_it(tmp_path: Path) -> None:
-    run, _, _ = under_tool.record_inside(["env"], HOST_ONLY, "host_clock", tmp_path / "inside")
+def test_a_tool_that_was_interrupted_and_left_no_report_does_not_take_the_run_with_it(
+    tmp_path: Path, inside: tuple[Run, int, str]
+) -> None:
+    run, _, _ = inside
 
     def no_report(writer: RunWriter) -> None:
         writer.append("run", [{**run.info, "run_id": writer.run_id}])

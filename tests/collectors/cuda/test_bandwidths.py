@@ -102,6 +102,7 @@ def test_where_times_by_size_are_not_asked_for_there_are_the_rates_alone(bandwid
     assert set(rows_of(bandwidths, by_size=False)) == set(DEVICE_MIXES)
 
 
+@pytest.mark.thorough
 def test_each_mix_has_the_rate_of_its_fastest_kernel_without_the_time_of_the_events(bandwidths: ModuleType) -> None:
     rows = rows_of(bandwidths)
     assert {name for name, row in rows.items() if row["unit"] == "GB/s"} == set(DEVICE_MIXES)
@@ -149,6 +150,7 @@ def test_a_copy_of_a_device_with_a_latency_and_a_rate_meets_its_floor_at_every_s
             assert percent[nbytes >= sizes[0]].min() >= 100 - 1e-9
 
 
+@pytest.mark.thorough
 def test_a_copy_by_the_driver_counts_where_it_is_faster_than_all_kernels(
     bandwidths: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,7 +35,7 @@ def doubled(tmp_path_factory: pytest.TempPathFactory) -> CFunction:
     return c_function("libdoubled.so", "doubled", ARGS, source="doubled.cu", beside=folder)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_without_a_gpu_the_launch_fails_with_cuda_s_code(doubled: CFunction) -> None:
     if Path("/dev/nvidiactl").exists():
         pytest.skip("is about machines without a GPU; this one has one")

@@ -62,6 +62,7 @@ def test_workers_fit_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert engine.worker_count(paths) == workers
 
 
+@pytest.mark.thorough
 def test_no_scheduler_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_CONNECT_S", 0.5)
     with pytest.raises(EngineError, match=r"tcp://127.0.0.1:9: no scheduler answers .* dask scheduler --host 127.0.0.1"):
@@ -103,6 +104,7 @@ def imported(tmp_path: Path, scheduler: str, ended: Callable[[int, int, Done], o
     return store.open_run(tmp_path / "runs" / import_job(request, tmp_path / "runs", Notes(), ended))
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("dask")
 def test_a_cluster_gives_the_same_tables_though_a_worker_is_killed(tmp_path: Path, cluster: Cluster) -> None:
     Job(ranks=6, slow={1: 1.2}).write(tmp_path / "job")

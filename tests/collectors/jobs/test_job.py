@@ -211,7 +211,7 @@ def same(a: dict[str, pd.DataFrame], b: dict[str, pd.DataFrame]) -> bool:
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_each_number_of_bytes_of_a_piece_gives_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Job(ranks=2).write(tmp_path / "job", zipped=False)
     whole = tables_of(imported(tmp_path, tmp_path / "job"))

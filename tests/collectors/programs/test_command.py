@@ -64,6 +64,7 @@ def versus(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.thorough
 def test_the_answer_has_a_row_for_each_program_and_the_run_s_id_is_its_last_line(tmp_path: Path) -> None:
     script(tmp_path / "slow é", "sleep 0.05")
     script(tmp_path / "fast | one", "echo x")
@@ -127,6 +128,7 @@ def test_fewer_than_six_rounds_give_no_verdict(form: str, tmp_path: Path) -> Non
             assert ("fewer than 6 rounds give no verdict" in done.stdout) == (runs < 6)
 
 
+@pytest.mark.thorough
 def test_a_shell_runs_pipes(tmp_path: Path) -> None:
     done = versus(
         *("printf 'a\\nb\\n' | wc -l", "echo 2", "--shell", "--same-output", "--runs", "2", "--data-dir", "runs"),

@@ -218,6 +218,7 @@ def test_a_killed_runner_is_an_error_and_not_a_hang() -> None:
             found.run(shell(script))
 
 
+@pytest.mark.thorough
 def test_standard_files_are_the_only_ones_that_a_program_inherits(launcher: Launcher, tmp_path: Path) -> None:
     printed = tmp_path / "out"
     launcher.run(Launch("/bin/ls", ("ls", "/proc/self/fd"), 5.0, stdout=str(printed)))

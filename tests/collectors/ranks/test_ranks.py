@@ -173,6 +173,7 @@ def test_ranks_that_fail_alike_are_named_together(monkeypatch: pytest.MonkeyPatc
         bench.close()
 
 
+@pytest.mark.sampled(1)
 @needs_mpi
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.thorough), 3])
 def test_weights_that_ranks_averaged_are_those_of_one_process_within_rounding(ranks: int) -> None:
@@ -307,6 +308,7 @@ def test_ranks_that_may_use_the_same_processors_share_them(may_use: list[set[int
     assert [processors_of(rank, may_use) for rank in range(len(may_use))] == taken
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> None:
     program = (

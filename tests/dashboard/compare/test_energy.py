@@ -116,7 +116,7 @@ def test_the_ladder_has_a_column_of_energy_where_the_run_has_it(data: RunData) -
     assert any("energy over v01_naive" in each and "GFLOP/s/W" in each for each in hovers)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_ladder_of_a_run_without_energy_has_none(folder: Path, data: RunData) -> None:
     for run, workload in ((load(store.open_run(folder / "without")), "conv2d"), (data, "tensor_transpose")):
         case = "n=8192" if workload == "conv2d" else "n=512,perm=210"

@@ -267,6 +267,7 @@ def test_every_page_names_the_reason_where_the_baseline_is_distrusted_also_where
         assert all(why in chart.note and "×" not in chart.title for chart in charts)
 
 
+@pytest.mark.thorough
 def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp_path: Path) -> None:
     """The config that is sampled twice takes 200 µs, and the fastest 160 µs."""
     times = {"v01_a[block=16]": (200.0,), "v01_a[block=32]": (160.0,), "v02_b": (100.0,)}

@@ -101,7 +101,7 @@ def test_the_replay_without_a_change_gives_the_measured_step(slow: Job, tmp_path
     assert found.replayed_ns == pytest.approx(found.step_ns, rel=0.001)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path: Path) -> None:
     found = answer.answer(imported(STAGES_OF_TWO, tmp_path))
     assert found.pipeline.startswith(

@@ -230,11 +230,13 @@ def test_the_chart_over_images_has_our_time_and_the_report_s_and_names_the_faste
     assert both["published_s: 4 GPUs a node"].tolist() == [0.236]
 
 
+@pytest.mark.thorough
 def test_every_chart_of_the_generator_is_exported(data: RunData) -> None:
     names = [chart.name for chart in export.charts_of(data, topics=["details"])]
     assert {"generator-images-1000", "generator-over-images"} <= set(names)
 
 
+@pytest.mark.thorough
 def test_the_page_draws_both_charts_of_the_largest_number_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
     monkeypatch.setenv("WARPLADDER_DATA_DIR", str(tmp_path))

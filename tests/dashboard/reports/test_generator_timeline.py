@@ -245,6 +245,7 @@ def test_a_trace_without_copies_is_drawn_too(frame: pd.DataFrame, data: RunData)
     assert "hides" not in chart.title
 
 
+@pytest.mark.thorough
 def test_the_figures_are_exported(data: RunData) -> None:
     generator = [chart.name for chart in export.charts_of(data, topics=["details"])]
     assert generator.count("generator-figures-images-1000") == 1

@@ -59,6 +59,7 @@ def test_a_run_that_compares_nothing_has_no_rows(rows: pd.DataFrame) -> None:
     assert json.loads(summary.render(none, "json")) == []
 
 
+@pytest.mark.thorough
 def test_a_run_of_several_gpus_names_the_one_gpu_that_its_figures_are_of() -> None:
     data = run_data.load(store.find_run("4 H100: mlp_data_parallel", [store.RECORDED]))
     rows = summary.figures(data)

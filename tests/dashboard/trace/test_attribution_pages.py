@@ -52,6 +52,7 @@ def test_the_picker_tells_the_share_of_each_text_and_what_it_does_not_rank(open_
     )
 
 
+@pytest.mark.thorough
 def test_the_ladder_names_a_variant_that_is_not_ranked_as_skipped(open_app: Open, imported: Imported) -> None:
     app = open_app(imported[0], "ladder", run=imported[1]["several"], pick=PHASES)
     assert not app.error

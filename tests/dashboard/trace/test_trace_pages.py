@@ -35,7 +35,7 @@ def shown_table(app: AppTest, column: str) -> list[object]:
     return next(list(frame.value[column]) for frame in reversed(app.main.dataframe) if column in frame.value)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("run", ["trace", "variants", "calls only"])
 def test_every_page_opens_on_a_run_that_is_a_trace_alone(open_app: Open, traced: Path, page: str, run: str) -> None:

@@ -102,6 +102,7 @@ def test_every_chart_of_a_run_has_its_own_name_a_note_and_few_marks(run: RunData
         assert sum(len(trace.x) for trace in chart.figure.data if trace.x is not None) < 1000
 
 
+@pytest.mark.thorough
 def test_a_chart_drawn_twice_is_the_same(run: RunData) -> None:
     first, second = (next(charts_of(run, "dark")).figure.to_json() for _ in range(2))
     assert first == second

@@ -257,7 +257,7 @@ def wrapped(x, n, out):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_benchmark_measures_a_c_function_and_a_c_extension_without_a_signature(folder: Path, tmp_path: Path) -> None:
     build_extension(tmp_path)
     run = record(tmp_path, BENCH.format(library=str(folder / "libown.so")))

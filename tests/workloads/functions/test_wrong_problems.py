@@ -24,7 +24,6 @@ def results(run: store.Run) -> pd.DataFrame:
     return run.table("results").set_index("workload")
 
 
-@pytest.mark.sampled(14)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_wrong_inputs_or_a_wrong_reference_is_told_in_one_line(name: str, results: pd.DataFrame) -> None:
     status, detail = results.loc[name, ["status", "detail"]]

@@ -112,6 +112,7 @@ def test_a_variant_that_became_wrong_fails_by_name_and_reason_in_every_form(brok
     assert "wrong_result: off by 1" in {failure.get("message") for failure in suite.findall("testcase/failure")}
 
 
+@pytest.mark.thorough
 def test_only_what_was_asked_for_can_be_lost(broken: Path) -> None:
     assert said(broken, f"main@{WRONG}", f"change@{WRONG}")[0] == 1
     assert said(broken, "main@v01_naive", "change@v01_naive")[0] == 0
@@ -148,6 +149,7 @@ def test_all_forms_tell_the_same(folder: Path) -> None:
     assert "warpladder record" in markdown
 
 
+@pytest.mark.thorough
 def test_the_page_compares_with_the_newest_run_of_the_same_device(open_app: Open, folder: Path) -> None:
     page = open_app(folder, "compare", run="before")
     assert "tied" in words(page) and "The sources of all compared variants are equal." in words(page)
@@ -179,6 +181,7 @@ def test_two_variants_of_one_run_are_compared_on_the_page(open_app: Open, folder
     assert " slower" in words(page) and "Sources that differ" in words(page)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("below", ["source", "counters", "cells", "recordings"])
 def test_every_part_of_the_page_opens(open_app: Open, folder: Path, below: str) -> None:
     page = open_app(folder, "compare", run="before", below=below)

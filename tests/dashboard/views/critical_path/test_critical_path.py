@@ -139,6 +139,7 @@ def test_a_path_that_was_not_replayed_gives_upper_bounds(found: CriticalPath, da
     assert queries.bound(partly) == "2 of 4 ranks were replayed, so the gains are upper bounds."
 
 
+@pytest.mark.thorough
 def test_the_export_has_the_typical_iteration(folder: Path, data: RunData) -> None:
     (of_run,) = SECTION.charts
     drawn = list(of_run.draw(data, look(data)))  # type: ignore[arg-type,call-arg]
@@ -153,6 +154,7 @@ def test_the_page_shows_the_path_of_the_chosen_iteration(open_app: Open, folder:
     assert "Of 736 µs" in words(app)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("run", "text"),
     [

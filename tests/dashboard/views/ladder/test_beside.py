@@ -113,6 +113,7 @@ def test_the_page_shows_the_device_of_the_link_and_names_who_loses(folder: Path,
     assert "beside" not in app.query_params
 
 
+@pytest.mark.thorough
 def test_a_case_that_the_other_run_has_not_is_one_line_with_the_command(tmp_path: Path, open_app: Open) -> None:
     write(tmp_path, "a", 0)
     write(tmp_path, "b", 1, times={"n=1": TIMES["n=1"]})

@@ -100,7 +100,7 @@ def test_a_run_without_code_leads_to_one_that_has_some(open_app: Open, folder: P
     assert "nvidia-cuda-nvdisasm" in words(app)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_on_a_run_with_code(open_app: Open, folder: Path, page: str) -> None:
     open_app(folder, page, run="code")  # it fails on an exception

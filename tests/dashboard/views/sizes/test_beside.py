@@ -131,6 +131,7 @@ def test_one_of_several_runs_of_the_device_can_be_chosen(tmp_path: Path, open_ap
     assert app.selectbox(key="choose with").value == "again"
 
 
+@pytest.mark.thorough
 def test_a_device_that_timed_none_of_the_shown_variants_is_said_with_the_command(tmp_path: Path, open_app: Open) -> None:
     write(tmp_path, "a", 0)
     write(tmp_path, "b", 1, times={case: {"v07": (1, 1), "v01": (9, 9)} for case in TIMES})

@@ -67,6 +67,7 @@ def test_a_window_in_the_url_is_sent_alone(open_app: Open, traced: Path) -> None
     assert sent(app)["lanes"][0]["start"] == [11_000, 12_000]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("window", ["5-5", "9-3", "x-y", "99999-999999", "1e3-2e3", "-5", "<b>"])
 def test_a_window_that_the_trace_has_not_shows_all_of_it_and_says_so(open_app: Open, traced: Path, window: str) -> None:
     app = open_app(traced, "timeline", run="trace", window=window)

@@ -145,6 +145,7 @@ def test_kernels_outside_of_ranges_and_without_launch_are_counted_with_their_tim
     assert query.unattributed(foreign).empty
 
 
+@pytest.mark.thorough
 def test_the_page_compares_with_the_newest_run_of_each_other_collector_on_the_device(open_app: Open, recorded: Path) -> None:
     app = open_app(recorded, "trust", run="cuda_events", topic="collectors")
     assert app.query_params["with.cupti"] == "cupti"

@@ -106,7 +106,7 @@ def test_the_export_has_the_charts_of_the_page(data: RunData) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("query", "said"),
     [

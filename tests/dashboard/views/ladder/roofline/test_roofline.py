@@ -242,6 +242,7 @@ def counted(folder: Path) -> RunData:
     return load(store.open_run(folder / "gpu"))
 
 
+@pytest.mark.thorough
 def test_the_export_has_the_roofline_on_paper_over_sizes_and_by_counters(counted: RunData) -> None:
     names = [chart.name for chart in charts_of(counted, topics=["roofline"])]
     assert names == [

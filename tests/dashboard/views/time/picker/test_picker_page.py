@@ -102,7 +102,7 @@ def test_a_link_with_a_pattern_that_is_none_is_followed_without_it(open_app: Ope
     assert "The link picks variants by a pattern that cannot be used" in words(app)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in ("time",)])  # where what is typed stays
 def test_a_link_with_a_pattern_that_finds_nothing_says_so_and_can_be_undone(open_app: Open, annotated: Path, page: str) -> None:
     app = open_app(annotated, page, run="annotated", pick="nvtx:(?P<variant>gone)")
@@ -125,6 +125,7 @@ def test_a_pattern_that_cannot_be_used_is_said_and_tried_once(
     assert len(tried) == 1
 
 
+@pytest.mark.thorough
 def test_a_pick_is_of_its_run_and_of_the_link_that_has_it(open_app: Open, annotated: Path) -> None:
     app = open_app(annotated, "sizes", run="annotated", pick=PICK)
     choose_run(app, "host")

@@ -268,6 +268,7 @@ def test_without_a_least_number_of_bytes_the_bytes_themselves_are_drawn(data: Ru
     assert not chart.figure.layout.shapes
 
 
+@pytest.mark.thorough
 def test_the_export_has_the_counters(data: RunData) -> None:
     names = [chart.name for chart in charts_of(data, topics=["counters"])]
     assert [name for name in names if name.endswith("-tensor-transpose-n-512-perm-210")][-5:] == [

@@ -103,6 +103,7 @@ def test_the_page_shows_the_choice_of_its_address(open_app: Open, folder: Path) 
     assert list(app.main.dataframe[0].value["blocks"]) == [6, 4]
 
 
+@pytest.mark.thorough
 def test_a_moved_slider_is_in_the_address_and_another_kernel_has_its_own(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "occupancy", run="code")
     app.select_slider(key="choose threads").set_value("64").run()
