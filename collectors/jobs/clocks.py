@@ -137,8 +137,8 @@ def fit(
     if spread > _MOST_OF_STARTS * spread_of_starts and spread > _MOST_OF_DURATION * duration:
         refused = _refuse(
             ranks,
-            f"clocks cannot be aligned: ranks leave a collective at the same moment, but here {time_text(spread)} apart, and they enter it "
-            f"{time_text(spread_of_starts)} apart; the profiles may be of different steps",
+            f"clocks cannot be aligned: ranks should leave a collective together, and here they leave it {time_text(spread)} apart (and enter "
+            f"it {time_text(spread_of_starts)} apart); profile the same steps on all ranks",
         )
         return replace(refused, contradicted=True)
     uncertainty = _deviation_by_rank(ends, events) * correction

@@ -404,11 +404,17 @@ def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes)
         yield _empty_rank(number, status, detail, file)
     if absent:
         notes.add(
-            "warning",
-            Source.RANKS,
-            f"{len(absent)} of {expected} ranks have no usable profile: {_ranks(absent)}; the figures are of "
-            f"{_ranks(numbers)}{' only' if len(numbers) == 1 else ''}",
+            "warning", Source.RANKS, f"the figures are of {_ranks(numbers)} only, of {expected}: {_absent(absent, len(broken))}"
         )
+
+
+def _absent(absent: Sequence[int], broken: int) -> str:
+    """What is wrong with ranks without a usable profile, and what to do."""
+    if not broken:
+        return "the others have no profile here; give a folder with the profiles of all ranks"
+    if broken == len(absent):
+        return f"the profile{'s' if broken > 1 else ''} of {_ranks(absent)} cannot be read; make {'them' if broken > 1 else 'it'} again"
+    return f"{_ranks(absent)} have none, or one of the {broken} that cannot be read"
 
 
 def _ranks(numbers: Sequence[int]) -> str:

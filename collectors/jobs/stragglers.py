@@ -190,7 +190,7 @@ def _late(compared: Comparison, clocks: Clocks, span_ns: float) -> tuple[Int64s,
         )
     within = compared.shared[first] & (compared.longer_ns[first] <= compared.limit_ns[first])
     limit = limits[first] if later[first] <= limits[first] else compared.limit_ns[first][within].max()
-    return nobody, f"waits differ by {time_text(later[first])}, with an error of up to {time_text(limit)}"
+    return nobody, f"{longer}, with an error of up to {time_text(limit)}"
 
 
 def _profiles(

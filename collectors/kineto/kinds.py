@@ -119,8 +119,8 @@ class Kinds:
         if not self.events:
             return "has no events; profile again, with work between the start and the stop of the profiler"
         if self._phases["B"] + self._phases["E"] > self.events / 2:
-            why = "whose events are written as a whole, and not as begins and ends (`ph` B and E)"
-            return f"is no trace of PyTorch's profiler or JAX, {why}; give one of export_chrome_trace"
+            why = "it has begins and ends of events (`ph` B and E), and theirs are whole (X)"
+            return f"is no trace of PyTorch's profiler or JAX: {why}; give a file that export_chrome_trace of PyTorch's profiler wrote"
         named = [name for name, _ in self._others.most_common() if name]
         writer = next((each for each, marks in _WRITERS.items() if any(_is_of(name, marks) for name in named)), "")
         listed = ", ".join(f"`{name[:40]}`" for name in named[:3])

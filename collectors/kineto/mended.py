@@ -32,9 +32,12 @@ _NO_NUMBER: Final = re.compile(
     rb"(?i)[+-]?(?:inf|infinity|nan|1\.#(?:inf|qnan|snan|ind))(?:\([a-z0-9_]*\))?|n/?a|none|undefined"
 )
 _LOOSE_NUMBER: Final = re.compile(rb"([+-]?)0*([0-9]*)\.?([0-9]*)((?:[eE][+-]?[0-9]+)?)")
+#: The name of a field whose value comes next.
+_KEY: Final = re.compile(rb'"([^"\\\x00-\x1f]{1,40})"%s*:%s*\Z' % (_SPACE, _SPACE))
+_KEY_BYTES: Final = 60
 _LOGICAL: Final = {b"True": b"true", b"False": b"false"}
 
-NUMBERS: Final = "`inf`, `NaN` or `N/A` in place of a number, which counts as missing"
+NUMBERS: Final = "`inf`, `NaN` or `N/A` in place of a number{where}, which counts as missing"
 LOOSE: Final = "numbers in a notation that JSON lacks"
 BACKSLASHES: Final = "backslashes that escape nothing"
 CONTROLS: Final = "control characters in texts"
@@ -106,12 +109,14 @@ def _escaped(found: bytes, changed: Counter[str]) -> bytes:
 
 
 def _number(text: bytes, place: int, changed: Counter[str]) -> tuple[bytes, int]:
-    """A word that is no JSON: null where it says that there is no number."""
+    """A word that is no JSON: null where it stands for no number."""
     found = _WORD.match(text, place)
     word = found[0] if found else b""
     end = place + len(word)
     if _NO_NUMBER.fullmatch(word):
-        changed[NUMBERS] += 1
+        named = _KEY.search(text, max(place - _KEY_BYTES, 0), place)
+        where = f" in `{named[1].decode('utf-8', 'replace')}`" if named else ""
+        changed[NUMBERS.format(where=where)] += 1
         return b"null", end
     if word in _LOGICAL:
         return _LOGICAL[word], end

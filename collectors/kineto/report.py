@@ -42,6 +42,8 @@ from warpladder.data.names import PYTORCH, Source
 from warpladder.data.nesting import NONE
 from warpladder.data.words import counted
 
+#: Kinds of mended places that a warning names.
+_MOST_MENDED: Final = 4
 _TIMES: Final = frozenset(("start", "end"))
 _NVTX: Final = "NVTX_EVENTS"
 _TEXTS: Final = "StringIds"
@@ -177,7 +179,7 @@ class KinetoReport(Report):
     def _tell_damage(self) -> None:
         """Note what was mended in the file."""
         if self.trace.mended:
-            places = ((what, counted(count, "place")) for what, count in self.trace.mended.most_common())
+            places = ((what, counted(count, "place")) for what, count in self.trace.mended.most_common(_MOST_MENDED))
             listed = ", ".join(f"{what} ({count})" for what, count in places)
             self._notes.add("warning", Source.REPORT, f"the file is not valid JSON, and is read all the same. It has {listed}")
         if self.trace.lacks_end:

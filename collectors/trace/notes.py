@@ -49,8 +49,7 @@ def told(rows: Sequence[Mapping[Any, Any]], *, every: bool = False) -> list[str]
     lines = [f"{row['severity']}: {row['text']}" for row in serious if row["source"] != Source.NSYS]
     of_nsys = [row for row in serious if row["source"] == Source.NSYS]
     quoted = [
-        f'Nsight Systems itself left this {row["severity"]} in the report, which may lack what it names: "{row["text"]}"'
-        for row in of_nsys
+        f'{row["severity"]} of Nsight Systems itself; data that it names may be missing: "{row["text"]}"' for row in of_nsys
     ]
     if every or len(quoted) < _SEVERAL:
         return [*lines, *quoted]

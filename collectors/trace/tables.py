@@ -105,9 +105,7 @@ def _steps(ranges: Ranges, notes: Notes) -> Int64s:
         places.append(np.sort(rows[found.place]))
         if found.restarts:
             times = f"{found.restarts} times" if found.restarts > 1 else "once"
-            text = (
-                f"the numbers of the steps start again {times}, as in a new epoch; each step counts, and they are numbered on"
-            )
+            text = f"the numbers of the steps start again {times}, as in a new epoch; each step counts, and has the next number here"
             notes.add("warning", Source.NVTX, text)
         if found.others:
             listed = " and ".join(f"`{one_line(other)}`" for other in found.others)
@@ -169,9 +167,9 @@ def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
 
 def _tell_what_is_missing(report: Report, work: device.DeviceTables, notes: Notes) -> None:
     if not work.devices:
-        notes.add("warning", Source.CUDA, f"the report has no kernels, copies or sets; {advice_of(report.collector).device}")
+        notes.add("warning", Source.CUDA, f"the report has no kernels, copies or memsets; {advice_of(report.collector).device}")
     if work.devices and not report.has_rows(device.API):
-        text = "the profile has no launches (API calls), so that it does not tell why the device is idle, or which range has a kernel"
+        text = "the profile has no launches (API calls), so that it tells neither why the device is idle nor which range launched a kernel"
         notes.add("warning", Source.CUDA, text)
     lost = {what: rows - with_call for what, (rows, with_call) in work.launches_of.items()}
     for table, columns in {
@@ -185,7 +183,9 @@ def _tell_what_is_missing(report: Report, work: device.DeviceTables, notes: Note
                 "warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; columns that depend on it are empty"
             )
     if report.has_rows(device.API):
-        _tell_lost_launches({what: (number, work.launches_of[what][0]) for what, number in lost.items() if number}, notes)
+        _tell_lost_launches(
+            {what: (number, work.launches_of[what][0]) for what, number in lost.items() if number}, report, notes
+        )
 
 
 def _names_needed(report: Report) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def _names_needed(report: Report) -> tuple[str, ...]:
     return () if report.has(device.KERNEL, "demangledName") else ("shortName",)
 
 
-def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], notes: Notes) -> None:
+def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], report: Report, notes: Notes) -> None:
     """Note how many of how many kernels, copies and sets have no launch in the report; a warning above `_FEW`."""
     for severity in ("warning", "info"):
         parts = [
@@ -204,4 +204,4 @@ def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], notes: Notes) -> No
         if parts:
             listed = " and ".join((", ".join(parts[:-1]), parts[-1])).removeprefix(" and ")
             text = f"{listed} have no launch in the report, so that it is not known when they were launched"
-            notes.add(severity, Source.LAUNCHES, f"{text}; profile from before the first launch")
+            notes.add(severity, Source.LAUNCHES, f"{text}; {advice_of(report.collector).launches}")

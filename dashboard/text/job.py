@@ -53,19 +53,19 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREE
     rows, executed = ranks.breakdown(data), kernels.kernels(data, None)
     if form == "csv":
         return csv(rows)
-    parts, told, devices = ranks.device_time(data), ranks.told(data), ranks.devices(data)
+    told, devices = ranks.told(data), ranks.devices(data)
     if form == "json":
         content = {
             "run_id": str(data.info["run_id"]),
             "sentences": told.findings,
-            "device_time": parts.facts(),
+            "device_time": ranks.device_time(data).facts(),
             "kernels": executed[["kernel", "name", "kind", "count", "total_ns", "percent"]],
             "steps": steps_facts(ranks.steps(data)),
             "next": told.to_do,
             "ranks": rows,
         }
         return json_text(content)
-    title = title_of(data, f"job of {counted(len(rows), 'rank')}, ")
+    parts, title = ranks.mean_time(data), title_of(data, f"job of {counted(len(rows), 'rank')}, ")
     if form == "markdown":
         times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
         of_ranks = [_row(each, times) for each in rows.to_dict("records")]
@@ -73,26 +73,25 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREE
         points = (f"- {markdown_text(each)}" for each in (title, *told.lines))
         return plain_lines([*points, "", *markdown_table(headings, of_ranks)])
 
-    def text(most: int, most_kernels: int, most_rows: int, *, causes_too: bool = True) -> list[str]:
+    def text(most: int, most_kernels: int, most_rows: int, causes_too: bool) -> list[str]:
         shown = (told.findings if every else _above(data, told.findings))[:most]
         between = wrapped(shown) if every else [line for each in shown for line in shortened(each, _MOST_LINES)]
         above = [*wrapped([title, told.headline]), *between, *wrapped([told.steps])]
-        times = table(("where the time goes", "time", "share"), list(time_rows(parts, causes_too=causes_too)))
+        times = table((parts.heading, "time", "share"), list(time_rows(parts, causes_too=causes_too)))
         tables = [*times, *_kernels(executed, parts, most_kernels), *_ranks(rows, devices, most_rows, shown)]
         return [*above, *tables, *wrapped([f"next: {told.to_do}"])]
 
     if every:
-        return plain_lines(text(len(told.findings), _MOST_KERNELS, len(rows)))
-    # Kernels are left out first, then ranks, the last findings, and the causes of idle time.
+        return plain_lines(text(len(told.findings), _MOST_KERNELS, len(rows), True))
+    # Kernels but one are left out first, then the causes of idle time, all kernels, ranks, and the last findings.
     whole = len(told.findings)
-    choices = [(whole, most, _FEWEST_ROWS) for most in range(_MOST_KERNELS, 0, -1)]
-    choices += [(whole, 1, 1), (whole, 0, 1), *((each, 0, 0) for each in range(whole, 0, -1))]
-    chosen = next((each for each in choices if len(text(*each)) <= lines), None)
-    if chosen is None:
-        return plain_lines(text(1, 0, 0, causes_too=False))
-    shown, most, most_rows = chosen
-    free = lines - len(text(*chosen)) if most_rows else 0
-    return plain_lines(text(shown, most, min(most_rows + free, _MOST_ROWS)))
+    choices = [(whole, most, _FEWEST_ROWS, True) for most in range(_MOST_KERNELS, 0, -1)]
+    choices += [(whole, 1, _FEWEST_ROWS, False), *((whole, 0, most, False) for most in range(_FEWEST_ROWS, -1, -1))]
+    choices += [(each, 0, 0, False) for each in range(whole - 1, 0, -1)]
+    fits = (each for each in choices if len(text(*each)) <= lines)
+    shown, most, most_rows, causes_too = next(fits, (1, 0, 0, False))
+    free = lines - len(text(shown, most, most_rows, causes_too)) if most_rows else 0
+    return plain_lines(text(shown, most, min(most_rows + free, _MOST_ROWS), causes_too))
 
 
 def _above(data: RunData, sentences: Sequence[str]) -> list[str]:
@@ -109,6 +108,7 @@ def _kernels(executed: pd.DataFrame, parts: Parts, most: int) -> list[str]:
     """The longest kernels, the longest one that communicates, and the rest, which add up to all."""
     if not most or executed.empty:
         return []
+    executed = executed.assign(total_ns=executed["total_ns"] / parts.ranks, count=executed["count"] / parts.ranks)
     whole = executed["total_ns"].sum()
     talks = executed.index[executed["kind"] == "communication"][:1]
     places = sorted({*executed.index[:most], *talks})
@@ -120,12 +120,13 @@ def _kernels(executed: pd.DataFrame, parts: Parts, most: int) -> list[str]:
         KINDS.get(kind, kind) if is_copy else name for name, kind, is_copy in zip(names, shown["name"], copies, strict=True)
     ]
     rows = [
-        row(name, each["total_ns"], whole, f"{each['count']:,}")
+        row(name, each["total_ns"], whole, f"{each['count']:,.0f}")
         for name, each in zip(names, shown.to_dict("records"), strict=True)
     ]
     if len(rest):
-        rows.append(row(f"{len(rest)} others", rest["total_ns"].sum(), whole, f"{rest['count'].sum():,}"))
-    return table((f"all work: {summed(whole, parts.busy_ns)}", "time", "share", "runs"), rows)
+        rows.append(row(f"{len(rest)} others", rest["total_ns"].sum(), whole, f"{rest['count'].sum():,.0f}"))
+    which = "mean work" if parts.ranks > 1 else "all work"
+    return table((f"{which}: {summed(whole, parts.busy_ns)}", "time", "share", "runs"), rows)
 
 
 def _ranks(rows: pd.DataFrame, devices: int, most: int, told: Sequence[str]) -> list[str]:

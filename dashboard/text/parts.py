@@ -19,6 +19,11 @@ _NAME_CHARACTERS: Final = 42
 #: What tells alike short names apart, and what ends a word of a name.
 _NUMBER: Final = re.compile(r" #\d+\Z")
 _NO_WORD: Final = re.compile(r"[\W_]")
+#: A command that fits on a line, or a figure with its unit, and a space at which no line ends.
+_WHOLE: Final = re.compile(
+    r"\b(?:ncu|rocprof-compute|warpladder (?:extract|forecast|import)) [^,;]{1,60}(?=[,;]|\Z)|[0-9] (?:%|[nµm]?s\b)"
+)
+_NO_BREAK: Final = "\0"
 #: A smaller share, in percent, would be written 0.0.
 _LEAST_SHARE: Final = 0.05
 
@@ -68,13 +73,14 @@ def apart(names: Sequence[str], full: Sequence[str], most: int = _NAME_CHARACTER
 
 
 def _differing(name: str, group: Sequence[str], own: str, most: int) -> str:
-    """The start of a name, and what its full name has from the word on in which it differs from each of the others."""
+    """The start of a name, and what its full name has about the word from which it differs from each of the others."""
     alike = (sum(takewhile(bool, map(eq, own, other))) for other in group if other != own)
     place = max(alike, default=len(own))
     place = max((found.end() for found in _NO_WORD.finditer(own, 0, place)), default=place)
     head = re.split(r"\W", name, maxsplit=1)[0][: most // 2 - 1]
-    differs = own[place:]
-    return cut(f"{head}…{differs.split('(')[0] or differs}", most)
+    differs = own[place:].split("(")[0] or own[place:]
+    room = max(most - len(head) - 1 - len(differs), 0)
+    return cut(f"{head}…{own[max(place - room, len(head)) : place].lstrip('<>(,: ')}{differs}", most)
 
 
 def table(headings: Row, rows: Sequence[Row], first_characters: int = _NAME_CHARACTERS) -> list[str]:
@@ -108,5 +114,7 @@ def shortened(text: str, lines: int) -> list[str]:
 
 
 def wrapped(lines: Iterable[str]) -> list[str]:
-    """Sentences in lines no longer than `WIDTH`; those after the first of a sentence are indented."""
-    return [part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False)]
+    """Sentences in lines no longer than `WIDTH`; those after the first of a sentence are indented, and commands and figures are not broken."""
+    whole = (_WHOLE.sub(lambda found: found[0].replace(" ", _NO_BREAK), line) for line in lines)
+    parts = (part for line in whole for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    return [part.replace(_NO_BREAK, " ") for part in parts]

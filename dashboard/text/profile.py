@@ -72,7 +72,7 @@ def _tables(
 ) -> Iterator[tuple[Row, list[Row]]]:
     """Headings and rows: the parts of the span, the longest kernels, the copies, and the limits of kernels."""
     if found.parts is not None:
-        yield ("where the time goes", "time", "share"), list(time_rows(found.parts))
+        yield (found.parts.heading, "time", "share"), list(time_rows(found.parts))
     covered = sum(found.parts.times[name] for name in ("compute_ns", "exposed_ns", "graph_ns")) if found.parts else 0
     yield (f"kernels: {summed(found.kernel_ns, covered)}", "time", "share", "runs"), list(_kernel_rows(found, most))
     yield ("copies and memsets", "time", "number", "bytes", "rate"), list(_copy_rows(found, most_copies))
@@ -158,4 +158,4 @@ def _facts(data: RunData, found: query.Profile) -> dict[str, Any]:
 
 def steps_facts(steps: Steps | None) -> dict[str, Any] | None:
     """Steps for programs."""
-    return {name: value for name, value in asdict(steps).items() if name not in ("waits_ns", "times")} if steps else None
+    return {name: value for name, value in asdict(steps).items() if name in Steps.FACTS} if steps else None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import job_tables
+from warpladder.data.words import counted
 
 #: From this share of the span on, graphs with unknown kernels are what to look at first.
 MUCH: Final = 0.2
@@ -40,9 +41,13 @@ _WAITS: Final = 0.05
 _TINY_NS: Final = 100_000
 #: So much in waits of less than 100 us each are many waits, which fewer launches shorten.
 _MANY_NS: Final = 1_000_000
+#: A step of so many times the median is slow, and one to look at where what it takes more is `MUCH` of the span.
+_SLOW: Final = 1.5
+_FEWEST_STEPS: Final = 3
 #: From this part of the span on, a cause of idle time is shown beside others.
 _SHOWN: Final = 0.01
 _TIMELINE: Final = "warpladder app, page Timeline"
+_OUTSIDE_OF_WORK: Final = "what the host does before and after the device work"
 _GRAPHS: Final = "profile with nsys profile --cuda-graph-trace=node: the kernels of the graphs are not in this profile"
 _NAMES: Final = 42
 #: In the names of AMD's GPUs.
@@ -60,6 +65,7 @@ class Parts:
         long_wait_ns: of the waits for launches, those that are so long that the host does more than to launch.
         communication_ns: time in which communication ran, outside of graphs that were traced as a whole.
         whole: words for the span, as the last row has them.
+        ranks: of which the times are the mean; else they are sums.
     """
 
     times: Mapping[str, int]
@@ -67,6 +73,7 @@ class Parts:
     long_wait_ns: int
     communication_ns: int
     whole: str
+    ranks: int = 1
 
     @classmethod
     def of(cls, rows: pd.DataFrame, whole: str = "") -> "Parts":
@@ -81,9 +88,22 @@ class Parts:
         times, idle = ({name: sums[name] for name in names} for names in (CLASSES, IDLE))
         return cls(times, idle, sums["long_wait_ns"], sums["communication_ns"], whole)
 
+    def mean(self, ranks: int) -> "Parts":
+        """The parts of a rank, on average, from those of all ranks in sum."""
+        times, idle = ({name: round(time / ranks) for name, time in each.items()} for each in (self.times, self.idle))
+        long_wait, communication = (round(time / ranks) for time in (self.long_wait_ns, self.communication_ns))
+        return replace(
+            self, times=times, idle=idle, long_wait_ns=long_wait, communication_ns=communication, ranks=self.ranks * ranks
+        )
+
+    @property
+    def heading(self) -> str:
+        """`where the time goes`, and that of how many ranks it is the mean."""
+        return f"where the time goes{f', mean of {self.ranks} ranks' if self.ranks > 1 else ''}"
+
     @property
     def span_ns(self) -> int:
-        """From the first device work to the last, in sum over devices and ranks."""
+        """From the first device work to the last, in sum over devices."""
         return sum(self.times.values())
 
     @property
@@ -114,8 +134,9 @@ class Parts:
     def headline(self) -> str:
         """`largest part: compute, 67.5 % of 51.9 ms`; parts that tie are named together."""
         whole, (first, *tied) = format_duration(self.span_ns), [(self.words(name), self.share(name)) for name in self.largest]
+        whole = f"a rank's {whole}" if self.ranks > 1 else whole
         if not tied:
-            return f"largest part: {first[0]}, {100 * first[1]:.1f} % of {whole}"
+            return f"largest part: {_short(first[0])}, {100 * first[1]:.1f} % of {whole}"
         return (
             f"largest parts of {whole}: {', '.join(f'{_short(words)} {100 * share:.1f} %' for words, share in (first, *tied))}"
         )
@@ -123,13 +144,14 @@ class Parts:
     def rows(self, *, causes_too: bool = True) -> Iterator[tuple[str, int]]:
         """The words and the time of each class that has time, the largest first, of each cause of idle time, and of the span.
 
-        Causes with little time have no row where there is one main cause or none.
+        Causes with little time have no row where there is one main cause or none. Without rows of causes, that of most idle time is named.
         """
         causes = sorted(
             ((words, self.idle[name]) for name, words in IDLE.items() if self.idle[name]), key=lambda each: -each[1]
         )
         main = [words for words, time in causes if time >= _SHOWN * self.span_ns] if len(causes) > 1 else []
-        alone = f": {causes[0][0]}" if len(causes) == 1 else f", mainly: {main[0]}" if len(main) == 1 else ""
+        is_main = len(main) == 1 or (not causes_too and main and 2 * causes[0][1] > self.times["idle_ns"])
+        alone = f": {causes[0][0]}" if len(causes) == 1 else f", mainly: {main[0]}" if is_main else ""
         for name in sorted(CLASSES, key=lambda name: -self.times[name]):
             if self.times[name]:
                 yield f"idle{alone}" if name == "idle_ns" else self.words(name), self.times[name]
@@ -158,6 +180,24 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class SlowStep:
+    """A step that takes much longer than the others; times are the means of all ranks.
+
+    Attributes:
+        number: of the step.
+        device_ns: on the devices.
+        more_ns: than the median step.
+        why: the class that grows the most; `why_ns` its time in the step.
+    """
+
+    number: int
+    device_ns: float
+    more_ns: float
+    why: str
+    why_ns: float
+
+
+@dataclass(frozen=True)
 class Steps:
     """Numbered steps of a program, such as `ProfilerStep#3` or `step 3`: how many a rank has, and how long they take, in ns.
 
@@ -165,11 +205,17 @@ class Steps:
         median_ns, least_ns, most_ns: on the host, from the start of its range to the end.
         device_median_ns, device_least_ns, device_most_ns: on the devices; None where no step launched work.
         device_ns: of all steps, in sum over devices and ranks; the classes of the profile hold it.
+        host_ns: of all steps, in sum over ranks.
         waits_ns: of the host of a step, on average, in calls that wait for the device or copy.
         times: the classes of all steps.
+        slow: the longest step, where it is much longer than the median.
     """
 
     COLUMNS: ClassVar = ("iteration", "start_ns", "end_ns", "device_start_ns", "device_end_ns", *_COLUMNS)
+    #: Those that JSON has.
+    FACTS: ClassVar = (
+        *("count", "median_ns", "least_ns", "most_ns", "device_median_ns", "device_least_ns", "device_most_ns", "device_ns"),
+    )
 
     count: int
     median_ns: float
@@ -179,8 +225,10 @@ class Steps:
     device_least_ns: float | None
     device_most_ns: float | None
     device_ns: int
+    host_ns: float
     waits_ns: float
     times: Mapping[str, int]
+    slow: SlowStep | None = None
 
     @classmethod
     def of(cls, iterations: pd.DataFrame, waits_ns: int) -> "Steps | None":
@@ -196,46 +244,82 @@ class Steps:
         on_device = (known["device_end_ns"] - known["device_start_ns"]).astype(float)
         median, least, most = (on_device.median(), on_device.min(), on_device.max()) if len(on_device) else (None, None, None)
         count, parts = int(iterations["iteration"].nunique()), Parts.of(iterations)
-        waits = waits_ns / len(iterations)
-        return cls(count, lasts.median(), lasts.min(), lasts.max(), median, least, most, parts.span_ns, waits, parts.times)
+        waits, slow = waits_ns / len(iterations), _slow_step(known.assign(device_ns=on_device))
+        host = cls(
+            count, lasts.median(), lasts.min(), lasts.max(), median, least, most, parts.span_ns, lasts.sum(), waits, parts.times
+        )
+        return replace(host, slow=slow)
 
-    def sentence(self, parts: Parts | None, of: str = "", on: str = "") -> str:
-        """`4 steps take 51.6 of 51.9 ms on the device: median 12.8 ms (12.4 to 13.7 ms); their ranges on the host: 15.1 ms each`.
+    def sentence(self, parts: Parts | None, of_devices: str = "") -> str:
+        """`4 steps: 15.1 ms each on the host, 12.8 ms each from first to last device work, which cover 51.6 of 51.9 ms`.
 
         Args:
-            parts: of all devices, in sum; None without device work.
-            of: the ranks that have the steps, such as ` of 2 ranks`; empty where it is one.
-            on: ` on 4 devices` where a rank has several.
+            parts: of all devices, in sum, or the mean of all ranks; None without device work.
+            of_devices: ` of 4 devices` where a rank has several.
         """
-        steps, takes = (f"{self.count} steps{of}", "take") if self.count > 1 else (f"one step{of}", "takes")
-        several = self.count > 1 or of
-        lasts = _spread(self.median_ns, self.least_ns, self.most_ns) if several else format_duration(self.median_ns)
-        host = f"; {'their ranges' if several else 'its range'} on the host: {lasts}"
+        ranks = parts.ranks if parts else 1
+        steps = f"{counted(self.count, 'step') if self.count > 1 else 'one step'}{f' on each of {ranks} ranks' if ranks > 1 else ''}"
+        several = self.count > 1 or ranks > 1
+        on_host = f"{_spread(self.median_ns, self.least_ns, self.most_ns, several)} on the host"
         if parts is None or self.device_median_ns is None or self.device_least_ns is None or self.device_most_ns is None:
-            return f"{steps} without device work{host}"
-        each = f": {_spread(self.device_median_ns, self.device_least_ns, self.device_most_ns)}" if several else ""
-        takes = f"{steps} {takes} {_part(self.device_ns, parts.span_ns)}"
-        if abs(self.median_ns - self.device_median_ns) <= _APART * self.device_median_ns:
-            return f"{takes}{on}{each}{self._outside(parts)}"
-        on = on or f" on the device{'s' if of else ''}"
-        return f"{takes}{on}{each}{host}{self._outside(parts)}"
+            return f"{steps} without device work: {on_host}"
+        on_device = _spread(self.device_median_ns, self.device_least_ns, self.device_most_ns, several)
+        if abs(self.median_ns - self.device_median_ns) > _APART * self.device_median_ns:
+            on_device = f"{on_host}, {on_device} from first to last device work"
+        part = _part(self.device_ns / ranks, parts.span_ns) + of_devices
+        covers = (
+            f"which cover{'' if several else 's'} {part}"
+            if several or not part.startswith("all ")
+            else "to which the parts add up"
+        )
+        return f"{steps}: {on_device}, {covers}{self._outside(parts)}{self._slowest}"
 
     def _outside(self, parts: Parts) -> str:
         """`; the other 30.1 ms: 67.7 % exposed communication`, where that is much."""
-        rest = parts.span_ns - self.device_ns
+        rest = parts.span_ns - self.device_ns / parts.ranks
         if rest < _APART * parts.span_ns:
             return ""
-        most = max(CLASSES, key=lambda name: parts.times[name] - self.times[name])
-        share = format_percent(100 * (parts.times[most] - self.times[most]) / rest)
+        more = {name: parts.times[name] - self.times[name] / parts.ranks for name in CLASSES}
+        most = max(more, key=lambda name: more[name])
+        share = format_percent(100 * more[most] / rest)
         return f"; the other {format_duration(rest)}: {'' if share == '100 %' else f'{share} '}{_short(parts.words(most))}"
+
+    @property
+    def _slowest(self) -> str:
+        """`; step 2 takes 2.98 ms, 1.96 ms of it idle`, where one is slow."""
+        if self.slow is None:
+            return ""
+        own, why = format_duration(self.slow.device_ns), format_duration(self.slow.why_ns)
+        return f"; step {self.slow.number} takes {own}, {why} of it {_short(CLASSES[self.slow.why])}"
+
+    def outside_ns(self, parts: Parts) -> float:
+        """How much longer the host's ranges of all steps are than the span of the devices: before the first device work, and after the last."""
+        return max(self.host_ns / parts.ranks - parts.span_ns, 0.0)
 
     def on_host(self, parts: Parts) -> str:
         """Why a faster kernel does not make a step shorter; empty where it may, as the host waits for the device, or launches early."""
         device, own = self.device_median_ns, self.median_ns - self.waits_ns
-        if device is None or own <= (1 + _APART) * device or parts.idle["host_wait_ns"] < _WAITS * parts.span_ns:
+        late = parts.idle["host_wait_ns"] + self.outside_ns(parts)
+        if device is None or own <= (1 + _APART) * device or late < _WAITS * parts.span_ns:
             return ""
-        times = f"under the profiler, the host takes {format_duration(self.median_ns)} a step, and the device {format_duration(device)}"
-        return f"{times}, so that faster kernels do not shorten it"
+        waits = f"{format_duration(self.waits_ns)} in waits and copies" if self.waits_ns else "without waits"
+        host = f"under the profiler, the host takes {format_duration(self.median_ns)} a step ({waits})"
+        return f"{host}, the device {format_duration(device)}: faster kernels do not shorten a step; see"
+
+
+def _slow_step(known: pd.DataFrame) -> SlowStep | None:
+    """The longest step, where it takes `_SLOW` times the median step or more."""
+    computing = known["compute_ns"] + known["graph_ns"] + known["exposed_ns"]
+    times = known.assign(idle_ns=known["span_ns"] - known["busy_ns"], copies_ns=known["busy_ns"] - computing)
+    means = times.groupby("iteration", as_index=False)[["device_ns", *CLASSES]].mean()
+    if len(means) < _FEWEST_STEPS:
+        return None
+    longest = means.iloc[int(means["device_ns"].to_numpy(float).argmax())]
+    more = longest - means.median()
+    if longest["device_ns"] < _SLOW * (longest["device_ns"] - more["device_ns"]):
+        return None
+    why = max(CLASSES, key=lambda name: float(more[name]))
+    return SlowStep(int(longest["iteration"]), float(longest["device_ns"]), float(more["device_ns"]), why, float(longest[why]))
 
 
 def _short(words: str) -> str:
@@ -243,9 +327,11 @@ def _short(words: str) -> str:
     return words.split(" (")[0].split(", ")[0]
 
 
-def _spread(median_ns: float, least_ns: float, most_ns: float) -> str:
-    """`12.8 ms each`, or `median 12.8 ms (12.5 to 16.9 ms)` where the least and the most differ from it."""
+def _spread(median_ns: float, least_ns: float, most_ns: float, several: bool) -> str:
+    """`12.8 ms` of one, `12.8 ms each`, or `median 12.8 ms (12.5 to 16.9 ms)` where the least and the most differ from it."""
     median, *ends = map(format_duration, (median_ns, least_ns, most_ns))
+    if not several:
+        return median
     return f"{median} each" if ends == [median] * 2 else f"median {median} ({format_interval(*ends)})"
 
 
@@ -294,7 +380,13 @@ def advice(parts: Parts, steps: Steps | None, about: Mapping[str, str]) -> str:
     every = {"graph_ns": _GRAPHS, "idle_ns": about_idle(parts), **about}
     on_host = steps.on_host(parts) if steps and "compute_ns" in parts.largest[:1] else ""
     if on_host:
-        return f"{on_host}: {_about(parts, 'host_wait_ns')}"
+        outside = steps is not None and steps.outside_ns(parts) > parts.idle["host_wait_ns"]
+        return (
+            f"{on_host} {f'{_OUTSIDE_OF_WORK}: {_TIMELINE}' if outside else _about(parts, 'host_wait_ns').removeprefix('see ')}"
+        )
+    slow = steps.slow if steps else None
+    if slow and slow.more_ns >= MUCH * parts.span_ns:
+        return f"see why step {slow.number} takes {format_duration(slow.more_ns)} more than the median step: {_TIMELINE}"
     return "; and ".join(every[name] for name in parts.largest[:2])
 
 
@@ -324,7 +416,7 @@ def _about(parts: Parts, *causes: str) -> str:
     long, many = parts.long_wait_ns > short_ns, short_ns >= _MANY_NS
     looks = {
         "host_wait_ns": "what the host does before late launches" if long else "which work is launched late",
-        "other_idle_ns": "what launched work waits for (the profile does not tell)",
+        "other_idle_ns": "where launched work waits",
         "kernel_wait_ns": "between which kernels the gaps are",
         "managed_ns": "when the host uses managed memory",
         "untold_ns": "where the device is idle, as the profile does not tell why",

@@ -102,13 +102,14 @@ def sentence(run: Shipped, shown: Shown) -> Iterator[tuple[str, Written]]:
         yield title.split(" %")[0], Written(share)
     if "the others wait " in title:
         told = title.split("the others wait ")[1]
-        longer, of = told.split(" longer")[0], told.split("all ranks' ")[1].split(",")[0]
+        longer, of = told.split(" longer")[0], told.split("a rank's ")[1].split(",")[0]
         late, others = ranks[ranks["late"]].iloc[0], ranks[~ranks["late"]]
         waits = [int(wait) - int(late["wait_ns"]) for wait in others["wait_ns"]]
         exposed = [int(time) - int(late["exposed_ns"]) for time in others["exposed_ns"]]
-        yield longer, Written(sum(waits))
-        yield of, Written(float(ranks["span_ns"].sum()))
-        yield told.split(" longer, ")[1].split(" %")[0], Written(100 * sum(waits) / ranks["span_ns"].sum())
+        yield longer, Written(sum(waits) / len(waits))
+        yield of, Written(float(ranks["span_ns"].mean()))
+        share = 100 * sum(waits) / len(waits) / float(ranks["span_ns"].mean())
+        yield told.split(" longer, on average, ")[1].split(" %")[0], Written(share)
         of_it = told.split(of)[1].removeprefix(", ").split(" of it")[0]
-        hidden = Written(sum(max(0, min(pair)) for pair in zip(waits, exposed, strict=True)))
+        hidden = Written(sum(max(0, min(pair)) for pair in zip(waits, exposed, strict=True)) / len(waits))
         yield longer if of_it == "all" else of_it, hidden

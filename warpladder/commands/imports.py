@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from warpladder.data.naming import Naming
 
 #: Lines of the screen that the id of a run takes, and those that the progress of a job takes.
-_OF_ID, _OF_PROGRESS = 1, 2
+_OF_ID, _OF_PROGRESS = 1, 1
 
 
 @click.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -215,9 +215,9 @@ def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int,
 
     notes = Notes()
     what = paths[0].name if len(paths) == 1 else f"{len(paths)} profiles"
-    with Leave(), TerminalProgress(f"job of {what}") as progress:
+    with Leave(), TerminalProgress(f"importing a job of {what}") as progress:
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
-        run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
+        run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("", done, of))
     complete = all(row["severity"] != "error" for row in notes.rows)
     return _Imported(label, data_dir / run_id, notes.warnings(), complete, printed + _OF_PROGRESS)
 

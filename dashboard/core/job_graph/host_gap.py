@@ -34,8 +34,12 @@ class HostGap:
         where = f" between {self.before} and {self.after}" if self.before and self.after else ""
         where = where or (f" after {self.before}" if self.before else f" before {self.after}" if self.after else "")
         inside = f" in range {self.text}" if self.text else ""
-        what = f"runs {self.operator}" if self.operator else "runs no operator of PyTorch"
-        return f"in the longest wait for a launch, the host of rank {rank} {what} for {duration}{where}{inside}"
+        what = (
+            f"runs {self.operator} for {duration}"
+            if self.operator
+            else f"runs no operator of PyTorch for {duration} (Python, sleep, files)"
+        )
+        return f"the GPU of rank {rank} waits longest for a launch while its host {what}{where}{inside}"
 
 
 def host_gap(run: store.Run) -> HostGap | None:

@@ -100,9 +100,9 @@ def _device_time(run: store.Run) -> tuple[Parts | None, Steps | None, int]:
 def told(data: RunData) -> Told:
     """What most of the time is, the steps, and what to do first."""
     found = profile(data)
-    on = f" on {found.devices} devices" if found.devices > 1 else ""
+    of_devices = f" of {found.devices} devices" if found.devices > 1 else ""
     headline = found.parts.headline if found.parts else "" if len(found.limits) else "no device work in this profile"
-    return Told(headline, (), found.steps.sentence(found.parts, on=on) if found.steps else "", _to_do(data, found))
+    return Told(headline, (), found.steps.sentence(found.parts, of_devices) if found.steps else "", _to_do(data, found))
 
 
 def _to_do(data: RunData, found: Profile) -> str:

@@ -138,10 +138,9 @@ def graph_answer(data: RunData) -> of_graph.GraphAnswer:
 
 def told(data: RunData) -> Told:
     """What most of the time is, which stage or rank the others wait for, why, the steps, and what to do first."""
-    parts, count, on_devices = device_time(data), len(_with_profile(data)), devices(data)
-    of, on = f" of {count} ranks" if count > 1 else "", f" on {on_devices} devices" if on_devices > count else ""
-    of_steps, headline = steps(data), parts.headline if parts.span_ns else ""
-    sentence = of_steps.sentence(parts, of, on) if of_steps else ""
+    parts, of_steps = mean_time(data), steps(data)
+    headline = parts.headline if parts.span_ns else ""
+    sentence = of_steps.sentence(parts, _of_devices(data)) if of_steps else ""
     return Told(headline, (*sentences(data), *_differing_kernel(data)), sentence, _to_do(data, parts))
 
 
@@ -179,13 +178,21 @@ def _with_profile(data: RunData) -> pd.DataFrame:
 
 @once
 def device_time(data: RunData) -> Parts:
-    """Where the time of all ranks goes."""
-    ranks, of_all, whole = _with_profile(data), devices(data), "first to last device work"
-    if of_all > len(ranks):
-        whole = f"{counted(len(ranks), 'rank')} with {of_all} devices in all"
-    elif len(ranks) > 1:
-        whole = f"{whole} of {len(ranks)} ranks"
-    return Parts.of(ranks, whole)
+    """Where the time of all ranks goes, in sum."""
+    return Parts.of(_with_profile(data), f"first to last device work{_of_devices(data)}")
+
+
+def mean_time(data: RunData) -> Parts:
+    """Where the time of a rank goes, on average."""
+    return device_time(data).mean(max(len(_with_profile(data)), 1))
+
+
+def _of_devices(data: RunData) -> str:
+    """` of 2 devices`, of each rank, where ranks have several; empty where each has one."""
+    of_all, count = devices(data), len(_with_profile(data))
+    if of_all <= count:
+        return ""
+    return f" of {of_all // count} devices" if not of_all % count else f", {of_all} devices on {counted(count, 'rank')}"
 
 
 def devices(data: RunData) -> int:

@@ -60,8 +60,8 @@ def test_graphs_are_a_class_of_their_own_and_what_communicates_is_not_known(tmp_
 @pytest.mark.slow
 def test_the_summary_tells_how_to_profile_in_place_of_a_figure(tmp_path: Path) -> None:
     lines = render(load(imported(tmp_path, Notes())), "table").replace("\n  ", " ").splitlines()
-    # Eight graphs of 100 us.
-    assert any(line.split("  ")[0] == "CUDA graphs, whose kernels are not known" and " 800 µs" in line for line in lines)
+    # Four graphs of 100 us on each rank.
+    assert any(line.split("  ")[0] == "CUDA graphs, whose kernels are not known" and " 400 µs" in line for line in lines)
     assert lines[-1].startswith("next: profile with nsys profile --cuda-graph-trace=node:")
     assert not any("exposed" in line for line in lines)
     heading = next(line for line in lines if line.startswith("rank"))

@@ -16,6 +16,7 @@ import pytest
 from tests.collectors.kineto.made_events import document, host, imported_file, kernel, launch
 from warpladder.collectors.kineto import events
 from warpladder.collectors.kineto.events import CopyArguments, TraceFile, arguments_of
+from warpladder.collectors.kineto.mended import mended
 from warpladder.collectors.kineto.parse import is_trace
 from warpladder.collectors.trace.report import ReportError
 
@@ -37,6 +38,11 @@ def test_a_word_for_no_number_reads_as_missing(tmp_path: Path, word: str) -> Non
     (found,) = read(path)
     assert (found.name, found.ts) == ("inf, NaN", 1)
     assert arguments_of([found], CopyArguments)[0].bytes is None
+    _, changed = mended(path.read_bytes())
+    assert [each.split("number")[1] for each in changed] == [
+        " in `bytes`, which counts as missing",
+        ", which counts as missing",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
     assert answer[:2] == ["idle.sqlite: Nsight Systems", "no device work in this profile"]
     lines = done.stderr.replace("\n  ", " ").splitlines()
     assert max(map(len, done.stderr.splitlines())) <= 80
-    assert "warning: the report has no kernels, copies or sets; profile with --trace cuda" in lines
+    assert "warning: the report has no kernels, copies or memsets; profile with --trace cuda" in lines
     left = 'Nsight Systems itself left 20 messages in the report, such as "message 0" (all: warpladder summary --all)'
     assert lines[-1] == left, "what was found comes before what the profiler left in the report"
 
@@ -170,7 +170,7 @@ def test_the_profile_command_prints_the_warnings_of_its_report_to_stderr(tmp_pat
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "warning: the report has no kernels, copies or sets" in done.stderr.replace("\n  ", " ")
+    assert "warning: the report has no kernels, copies or memsets" in done.stderr.replace("\n  ", " ")
 
 
 def test_tables_with_rows_that_are_not_taken_are_named(tmp_path: Path) -> None:

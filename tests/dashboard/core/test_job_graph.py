@@ -107,8 +107,8 @@ def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path
     assert found.pipeline.startswith(
         "pipeline of 2 stages, 4 micro-batches, GPipe: stage 1 (ranks 2 and 3) paces it with 1.80 ms of compute a step, the others have 1.20 ms"
     )
-    compute, waits, *parts, rest = map(float, re.findall(r"([\d.]+) %", found.further[0]))
-    assert waits == pytest.approx(sum(parts)) and compute + waits + rest == pytest.approx(100)
+    waits, *parts = map(float, re.findall(r"([\d.]+) %", found.further[0]))
+    assert len(parts) > 1 and waits == pytest.approx(sum(parts))
 
 
 @pytest.mark.slow
@@ -142,14 +142,19 @@ def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> No
     job = imported(LATE_HOST, tmp_path)
     found = answer.answer(job)
     assert found.cause.startswith(
-        "in the longest wait for a launch, the host of rank 1 runs no operator of PyTorch for 4.00 ms"
+        "the GPU of rank 1 waits longest for a launch while its host runs no operator of PyTorch for 4.00 ms"
     )
     gap = host_gap(job.open_rank(1))
     assert gap is not None and gap.duration_ns == pytest.approx(4_000_000, abs=3_000)
     outcome = forecast.forecast(job).of("rank-1")
     assert outcome is not None
     without = Pipelines((100.0,), micro_batches=4, tensor=2)
-    assert outcome.step_ns == pytest.approx(step_ns(without, tmp_path / "without"), rel=0.005)
+    fast, slow = step_ns(without, tmp_path / "without"), step_ns(LATE_HOST, tmp_path / "with")
+    assert outcome.step_ns == pytest.approx(fast, rel=0.005)
+    told = re.fullmatch(
+        r"with rank 1 like the other, steps would end every ([\d.]+) in place of ([\d.]+) ms, ([\d.]+) % less", found.further[0]
+    )
+    assert told and [*map(float, told.groups())] == pytest.approx([fast / 1e6, slow / 1e6, 100 * (1 - fast / slow)], rel=0.01)
 
 
 def test_late_ranks_of_different_groups_hold_up_different_waits_and_are_levelled_together(tmp_path: Path) -> None:
@@ -163,7 +168,9 @@ def test_late_ranks_of_different_groups_hold_up_different_waits_and_are_levelled
     without = Pipelines((100.0,), micro_batches=4, tensor=2, replicas=2)
     assert outcome is not None and "ranks 1 and 3" in outcome.words
     assert outcome.step_ns == pytest.approx(step_ns(without, tmp_path / "without"), rel=0.005)
-    assert any(each.startswith("with the slow ranks like the others, steps would take ") for each in answer.answer(job).further)
+    assert any(
+        each.startswith("with the slow ranks like the others, steps would end every ") for each in answer.answer(job).further
+    )
 
 
 @pytest.mark.parametrize(

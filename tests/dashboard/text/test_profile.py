@@ -98,8 +98,8 @@ def test_import_ends_with_what_summary_prints(tmp_path: Path) -> None:
         "t.json: PyTorch's profiler, NVIDIA H100",
         "largest part: compute, 53.1 % of 160 µs",
         # The first step holds the work up to 80 us, and the second one that from 120 us on.
-        "2 steps take 120 of 160 µs on the device: median 60.0 µs (50.0 to 70.0 µs);",
-        "  their ranges on the host: 100 µs each; the other 40.0 µs: idle",
+        "2 steps: 100 µs each on the host, median 60.0 µs (50.0 to 70.0 µs) from first to",
+        "  last device work, which cover 120 of 160 µs; the other 40.0 µs: idle",
     ]
     assert [" ".join(line.split()) for line in answer[5:11]] == [
         "compute 85.0 µs 53.1 %",
@@ -109,7 +109,7 @@ def test_import_ends_with_what_summary_prints(tmp_path: Path) -> None:
         "exposed communication (nothing computes) 25.0 µs 15.6 %",
         "copies, memsets (no kernel runs meanwhile) 5.00 µs 3.1 %",
     ]
-    todo = "next: under the profiler, the host takes 100 µs a step, and the device 60.0 µs, so that faster kernels do not shorten it"
+    todo = "the host takes 100 µs a step (without waits), the device 60.0 µs: faster kernels do not shorten a step"
     assert todo in " ".join(answer).replace("   ", " "), "the largest part is compute, and the advice is about another one"
     assert " ".join(answer).endswith(run_id), "the command for the pages names the run"
 
@@ -152,8 +152,19 @@ def test_names_that_are_alike_show_where_they_differ() -> None:
         "sm90_xmma_wgrad_inde…tilesize128_warpgrou…",
     ]
     assert parts.apart(["agent<f> #1", "agent<f> #2", "gemm"], ["agent<f<int>>", "agent<f<long>>", "gemm"]) == [
-        "agent…int>>", "agent…long>>", "gemm"
+        "agent…f<int>>", "agent…f<long>>", "gemm"
     ]  # fmt: skip
+    far = ["void agent<" + "x, " * 40 + f"reduce::call<{kind}>(int)" for kind in ("double", "long")]
+    assert parts.apart(["agent<x>"] * 2, far) == [
+        "agent…x, x, x, x, x, reduce::call<double>",
+        "agent…x, x, x, x, x, x, reduce::call<long>",
+    ]
+
+
+def test_commands_and_figures_are_not_broken_between_lines() -> None:
+    start, command = "next: " + "see " * 12, "warpladder extract 20240922T101320Z-a-3031"
+    assert parts.wrapped([f"{start}what: {command}"]) == [f"{start}what:", f"  {command}"]
+    assert parts.wrapped(["a" * 75 + " 24.2 % less"]) == ["a" * 75, "  24.2 % less"]
 
 
 def test_of_several_reports_the_ids_are_printed_alone(tmp_path: Path) -> None:

@@ -47,7 +47,23 @@ def test_idle_time_is_one_part_with_its_causes() -> None:
         ("- launch not in the profile", 40 * US),
         ("sum: all", 1000 * US),
     ]
-    assert [name for name, _ in found.rows(causes_too=False)] == ["compute", "idle", "sum: all"]
+    assert [name for name, _ in found.rows(causes_too=False)] == [
+        "compute",
+        "idle, mainly: next work not launched yet",
+        "sum: all",
+    ]
+
+
+def test_the_parts_of_a_job_are_the_mean_of_its_ranks() -> None:
+    """Two ranks of 600 and 400 us: compute 300 and 250, idle 300 and 150."""
+    found = parts(compute=550, host_wait=450).mean(2)
+    assert found.headline == "largest part: compute, 55.0 % of a rank's 500 µs"
+    assert found.heading == "where the time goes, mean of 2 ranks"
+    assert list(found.rows()) == [
+        ("compute", 275 * US),
+        ("idle: next work not launched yet", 225 * US),
+        ("sum: all", 500 * US),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,10 +92,10 @@ def test_causes_with_little_time_have_no_row(causes: dict[str, int], words: str)
         (parts(compute=500, host_wait=900), "see which work is launched late: warpladder app, page Timeline"),
         (parts(compute=500, host_wait=1_000, long_wait=600), "see what the host does before late launches: "),
         (parts(compute=500, kernel_wait=900), "see between which kernels the gaps are: "),
-        (parts(compute=500, other_idle=900), "see what launched work waits for (the profile does not tell): "),
+        (parts(compute=500, other_idle=900), "see where launched work waits: "),
         (
             parts(compute=500, other_idle=450, host_wait=600, long_wait=600),
-            "see what the host does before late launches, and what launched work waits for (the profile does not tell): warpladder",
+            "see what the host does before late launches, and where launched work waits: warpladder",
         ),
         (parts(compute=500, other_idle=900, untold=900), "see where the device is idle, as the profile does not tell why: "),
         (
@@ -96,23 +112,68 @@ def test_advice_is_about_the_largest_part(found: Parts, todo: str) -> None:
 def test_advice_tells_why_a_faster_kernel_does_not_help_where_the_host_is_slower() -> None:
     found = parts(compute=2_400, host_wait=600)
     assert advice(found, steps(3, 1_000, 800), ABOUT) == (
-        "under the profiler, the host takes 1.00 ms a step, and the device 800 µs, so that faster kernels do not shorten it: see which "
-        "work is launched late: warpladder app, page Timeline"
+        "under the profiler, the host takes 1.00 ms a step (without waits), the device 800 µs: faster kernels do not shorten a step; see "
+        "which work is launched late: warpladder app, page Timeline"
     )
     assert advice(found, steps(3, 1_000, 800, waits=300), ABOUT) == "a faster kernel", "the host waits for the device"
     assert advice(parts(compute=2_400, kernel_wait=600), steps(3, 1_000, 800), ABOUT) == "a faster kernel", (
         "nothing is launched late"
     )
+    one = steps(1, 1_000, 610, waits=10)
+    assert advice(parts(compute=500, other_idle=110), one, ABOUT) == (
+        "under the profiler, the host takes 1.00 ms a step (10.0 µs in waits and copies), the device 610 µs: faster kernels do not shorten "
+        "a step; see what the host does before and after the device work: warpladder app, page Timeline"
+    ), "nothing waits for a launch between the first and the last work, and the host is busy for 390 us before and after"
+    assert advice(parts(compute=500, other_idle=110), steps(1, 1_000, 610, waits=390), ABOUT) == "a faster kernel"
 
 
 def test_work_outside_of_the_steps_is_told_where_it_is_much() -> None:
     found = steps(3, 1_000, 800)
     assert found.sentence(parts(compute=2_400, host_wait=600)) == (
-        "3 steps take 2.40 of 3.00 ms on the device: 800 µs each; their ranges on the host: 1.00 ms each; the other 600 µs: idle"
+        "3 steps: 1.00 ms each on the host, 800 µs each from first to last device work, which cover 2.40 of 3.00 ms; the other 600 µs: idle"
     )
     exposed = found.sentence(parts(compute=2_600, exposed=300, host_wait=100))
     assert exposed.endswith("; the other 600 µs: 50.0 % exposed communication")
     assert "other" not in found.sentence(parts(compute=2_400, host_wait=100))
+
+
+def test_the_sentence_about_one_step_tells_what_the_parts_are_of() -> None:
+    assert steps(1, 1_000, 610).sentence(parts(compute=610)) == (
+        "one step: 1.00 ms on the host, 610 µs from first to last device work, to which the parts add up"
+    )
+    assert steps(1, 1_000, 990).sentence(parts(compute=990)) == "one step: 990 µs, to which the parts add up"
+
+
+def test_the_steps_of_a_job_cover_the_mean_of_its_ranks() -> None:
+    """Two ranks of two steps each, of 480 us on the devices: 960 of 980 us a rank."""
+    rows = [
+        dict.fromkeys(Steps.COLUMNS, 0)
+        | {"iteration": number, "end_ns": 490 * US, "device_start_ns": 0, "device_end_ns": 480 * US, "span_ns": 480 * US}
+        for number in (0, 1, 0, 1)
+    ]
+    found = Steps.of(pd.DataFrame(rows), 0)
+    assert found is not None
+    assert (
+        found.sentence(parts(host_wait=1_960).mean(2)) == "2 steps on each of 2 ranks: 480 µs each, which cover 960 of 980 µs"
+    )
+
+
+def test_a_step_that_takes_much_longer_than_the_median_is_named_and_looked_at_first() -> None:
+    """Steps of 1, 2.98, 1 and 1 ms, 5.98 ms in all: step 1 idles for 1.96 ms, and the median step for none."""
+    rows = [
+        dict.fromkeys(Steps.COLUMNS, 0)
+        | {"iteration": number, "end_ns": lasts * US, "device_start_ns": 0, "device_end_ns": lasts * US}
+        | {"span_ns": lasts * US, "busy_ns": 1_020 * US if number == 1 else lasts * US, "compute_ns": 800 * US}
+        for number, lasts in enumerate((1_000, 2_980, 1_000, 1_000))
+    ]
+    found, of_all = Steps.of(pd.DataFrame(rows), 0), parts(compute=3_200, exposed=820, host_wait=1_960)
+    assert found is not None
+    assert found.sentence(of_all) == (
+        "4 steps: median 1.00 ms (1.00 to 2.98 ms), which cover all 5.98 ms; step 1 takes 2.98 ms, 1.96 ms of it idle"
+    )
+    todo = "see why step 1 takes 1.98 ms more than the median step: warpladder app, page Timeline"
+    assert advice(of_all, found, ABOUT) == todo
+    assert Steps.of(pd.DataFrame(rows[:1] + rows[2:]), 0).slow is None  # type: ignore[union-attr]
 
 
 def test_what_is_told_is_in_order_and_without_empty_lines() -> None:

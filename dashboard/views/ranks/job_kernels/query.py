@@ -233,15 +233,15 @@ def _longest(frame: pd.DataFrame) -> str:
 
 
 def _on_rank(row: "pd.Series[Any]") -> str:
-    """`rank 5 takes 103 ms, 16.1 ms more than the median rank`, and why that is no equal work."""
+    """`rank 5 takes 103 ms in all, 16.1 ms more than the median rank`, and why that is no equal work."""
     time = row["median_all_ns"] + row["difference_ns"]
     whom = "the other rank" if row["of_ranks"] == _TWO else "the median rank"
     away = f"{format_duration(abs(row['difference_ns']))} {'more' if row['difference_ns'] > 0 else 'less'} than {whom}"
     why = {
         "some ranks": f", as {row['ranks']} of {row['of_ranks']} ranks execute it",
-        "counts": ", as numbers of executions differ",
+        "counts": ", as ranks run it unequally often",
     }
-    return f"rank {row['differing_rank']} takes {format_duration(time)}, {away}{why.get(str(row['differs']), '')}"
+    return f"rank {row['differing_rank']} takes {format_duration(time)} in all, {away}{why.get(str(row['differs']), '')}"
 
 
 def to_show(frame: pd.DataFrame) -> "pd.Series[Any]":

@@ -39,7 +39,7 @@ def test_the_rank_with_the_least_wait_comes_first_with_its_cause(data: RunData) 
     assert ranks.loc[0, "wait_uncertainty_ns"] == 8 * made_jobs.UNCERTAINTY_NS
     title = queries.title(lateness(data), ranks)
     assert title == (
-        "Rank 5 is late: the others wait 472 ms longer, 21.7 % of all ranks' 2.17 s, all of it exposed. Cause: kernels take longer"
+        "Rank 5 is late: the others wait 78.6 ms longer, on average, 25.4 % of a rank's 310 ms, all of it exposed. Cause: kernels take longer"
     )
 
 
