@@ -5,6 +5,7 @@ Both take their options from `.streamlit/config.toml` beside `app.py`.
 """
 
 import contextlib
+import gc
 import logging
 import os
 import re
@@ -16,6 +17,7 @@ import time
 import webbrowser
 from collections.abc import Collection, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -25,7 +27,7 @@ import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -133,28 +135,35 @@ async def _to_page(request: Request) -> RedirectResponse:
 
 #: What each page loads in addition to Streamlit's own files, and before them: one history entry a page, a focus that is seen,
 #: readable captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values
-#: that it drops. Streamlit loads Plotly, 4.7 MB, when the first chart arrives, which takes most of the time of that page.
-#: A page with charts asks for it at once; the other pages load it when they are idle, for the page that comes next.
-_HEAD: Final = '<script src="./ours/page.js" data-plotly="{plotly}"></script><link rel="stylesheet" href="./ours/page.css" />'
+#: that it drops. A page with charts asks for Plotly, 4.7 MB, at once; the other pages load it when they are idle, for the page
+#: that comes next.
+_HEAD: Final = (
+    f'<script src="./ours/page.js" data-plotly="./ours/plotly.js?{version("plotly")}"{{at_once}}></script>'
+    '<link rel="stylesheet" href="./ours/page.css" />'
+)
 _OF_TEXT: Final = ("", "trust", "timeline")
-_AT_ONCE: Final = '<link rel="modulepreload" href="{plotly}" />'
 
 
 async def _page(request: Request) -> HTMLResponse:
     """Streamlit's page with what is ours in its head."""
-    static = Path(get_static_dir())
-    plotly = next((f"./static/js/{file.name}" for file in static.glob("static/js/PlotlyChart.*.js")), "")
-    drawn = request.url.path.strip("/") not in _OF_TEXT
-    head = f"{_HEAD}{_AT_ONCE if plotly and drawn else ''}".format(plotly=plotly)
-    html = (static / "index.html").read_text(encoding="utf-8").replace("<head>", f"<head>{head}", 1)
+    head = _HEAD.format(at_once="" if request.url.path.strip("/") in _OF_TEXT else " data-at-once")
+    html = (Path(get_static_dir()) / "index.html").read_text(encoding="utf-8").replace("<head>", f"<head>{head}", 1)
     html = html.replace("<title>Streamlit</title>", "<title>Warpladder</title>", 1)
     return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
+
+
+async def _plotly(request: Request) -> Response:
+    """Plotly, as files and pictures of charts have it. Its address has its version."""
+    from plotly.offline import get_plotlyjs  # takes long
+
+    return Response(get_plotlyjs(), media_type="text/javascript", headers={"Cache-Control": "max-age=31536000, immutable"})
 
 
 #: Routes in addition to Streamlit's routes.
 ROUTES: Final = (
     *(Route(f"/{name}", _to_page) for name in (HOME, *FORMER)),
     *(Route(f"/{name}", _page) for name in ("", *(view.name for view in VIEWS[1:]))),
+    Route("/ours/plotly.js", _plotly),
     Mount("/ours", StaticFiles(directory=APP.parent / "static")),
 )
 
@@ -201,6 +210,9 @@ def _load() -> None:
         from warpladder.dashboard import ahead
 
         ahead.compute()
+        # Streamlit looks for garbage after each click, which takes 0.15 s with all that is loaded until here. None of it is garbage.
+        gc.collect()
+        gc.freeze()
 
 
 def serve(

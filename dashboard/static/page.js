@@ -25,13 +25,38 @@
     };
 }
 
-// Plotly is loaded while the browser is idle after the first page, so that a page with charts need not wait for it.
+// `plotly()` is a promise of Plotly. A page with charts loads it at once, and another one while the browser is idle.
 {
-    const plotly = document.currentScript.dataset.plotly;
+    const { plotly, atOnce } = document.currentScript.dataset;
+    let loaded;
+    window.plotly = () =>
+        (loaded ??= new Promise((resolve, reject) => {
+            const script = Object.assign(document.createElement("script"), { src: plotly, onerror: reject });
+            script.onload = () => resolve(window.Plotly);
+            document.head.append(script);
+        }));
     const ready = '[data-testid="stApp"][data-test-script-state="notRunning"] [data-testid="stMain"] [data-testid="stElementContainer"]';
     const load = () => {
         if (!document.querySelector(ready)) setTimeout(load, 300);
-        else (window.requestIdleCallback ?? setTimeout)(() => import(new URL(plotly, location.href)).catch(() => {}));
+        else (window.requestIdleCallback ?? setTimeout)(() => window.plotly().catch(() => {}));
     };
-    if (plotly) load();
+    if (atOnce === undefined) load();
+    else window.plotly().catch(() => {});
+}
+
+// Streamlit draws its own parts in a new theme at once. Charts, tables and the timeline have their colours from Python: the key of a
+// rerun asks for them.
+{
+    const watch = () => {
+        const app = document.querySelector('[data-testid="stApp"]');
+        if (!app) return setTimeout(watch, 300);
+        const scheme = () => getComputedStyle(app).colorScheme;
+        let shown = scheme();
+        new MutationObserver(() => {
+            if (shown === scheme()) return;
+            shown = scheme();
+            document.dispatchEvent(new KeyboardEvent("keydown", { key: "r", code: "KeyR", bubbles: true }));
+        }).observe(app, { attributeFilter: ["class"] });
+    };
+    watch();
 }

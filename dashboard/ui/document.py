@@ -16,7 +16,18 @@ from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.ui import template
 from warpladder.dashboard.ui.template import Chart
 
-CONFIG: Final = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+
+def config(*without: str, responsive: bool) -> dict[str, Any]:
+    """How Plotly shows a chart: without the button that sends its data to a service of Plotly.
+
+    Args:
+        without: further buttons that it does not have.
+    """
+    removed = ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d", *without]
+    return {"displaylogo": False, "showSendToCloud": False, "responsive": responsive, "modeBarButtonsToRemove": removed}
+
+
+CONFIG: Final = config(responsive=True)
 #: With this policy the browser refuses any request that a name from a run could cause.
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"

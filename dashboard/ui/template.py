@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -249,6 +249,11 @@ class Chart:
     figure: go.Figure
     data: pd.DataFrame
     note: str
+
+    @cached_property
+    def json(self) -> str:
+        """The figure for a browser."""
+        return str(self.figure.to_json(validate=False))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, ParamSpec
 
 import pandas as pd
@@ -47,7 +48,8 @@ _LINKED: Final = 5  # of runs that a page leads to
 _MOST_ROWS: Final = 12
 _TABLE_PX: Final = 450
 _Arguments = ParamSpec("_Arguments")
-_PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
+#: Below the charts there are buttons that save them.
+_CONFIG: Final = document.config("toImage", responsive=False)
 
 
 def theme() -> Theme:
@@ -373,10 +375,10 @@ def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] |
     """
     st.markdown(f"## {plain(chart.title)}")
     name = f"chart {chart.name} {key}"
-    options: dict[str, Any] = {}
-    if on_click:
-        options = {"on_select": partial(_clicked, name, on_click), "selection_mode": "points"}
-    st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=name, alt=chart.title, **options)
+    clicked = {"on_clicked_change": partial(_clicked, name, on_click)} if on_click else {}
+    height = int(chart.figure.layout.height)
+    data = {"figure": chart.json, "height": height, "title": chart.title, "config": _CONFIG}
+    _plotly()(key=name, data=data, height=height, **clicked)
     st.caption(plain(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if words := meanings(chart.note):
@@ -388,9 +390,15 @@ def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] |
 
 
 def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
-    points = st.session_state[name]["selection"]["points"]
-    if points and "customdata" in points[0]:
-        on_click(points[0]["customdata"])
+    on_click(st.session_state[name]["clicked"])
+
+
+@st.cache_resource(show_spinner=False)
+def _plotly() -> Any:
+    """Charts as `chart.js` draws them: once. `st.plotly_chart` draws each chart three times."""
+    script = Path(__file__).with_name("chart.js").read_text(encoding="utf-8")
+    html = '<div class="warpladder-chart"></div>'
+    return st.components.v2.component("warpladder_chart", html=html, js=script, isolate_styles=False)
 
 
 def table(frame: pd.DataFrame, **options: Any) -> Any:

@@ -1,6 +1,7 @@
 """The pages of the dashboard by their addresses, for Streamlit's test driver."""
 
 import json
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
@@ -33,11 +34,18 @@ def choose_run(app: AppTest, name: str, **choices: str) -> None:
     app.run()
 
 
+def plotted(app: AppTest) -> list[str]:
+    """The figures of the charts that the page shows."""
+    return [data["figure"] for data in _data(app, "warpladder_chart")]
+
+
 def source(app: AppTest) -> str:
     """The one source that the page shows."""
-    (text,) = (
-        "".join(part for _, part in json.loads(element.proto.json)["tokens"])
-        for element in app.main.get("bidi_component")
-        if element.proto.component_name == "warpladder_source"
-    )
-    return text
+    (data,) = _data(app, "warpladder_source")
+    return "".join(part for _, part in data["tokens"])
+
+
+def _data(app: AppTest, component: str) -> list[Any]:
+    """What a page sends to a component of ours, each time that it stands on the page."""
+    every = app.main.get("bidi_component")
+    return [json.loads(element.proto.json) for element in every if element.proto.component_name == component]

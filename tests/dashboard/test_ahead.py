@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app
 from tests.synthetic import made_jobs
 from warpladder.dashboard import ahead
@@ -28,4 +29,4 @@ def test_the_pages_of_the_newest_job_read_no_table_of_it(
     for name in ("arrow", "frame"):
         monkeypatch.setattr(Job, name, _unread)
     for page in ("ranks", "stragglers", "collectives"):
-        assert open_app(tmp_path, page, run="job").main.get("plotly_chart"), page
+        assert plotted(open_app(tmp_path, page, run="job")), page

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import choose_run, lead, run_of
+from tests.dashboard.pages import choose_run, lead, plotted, run_of
 from tests.synthetic import made_runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import figures, store
@@ -204,7 +204,7 @@ def test_an_unknown_value_in_the_url_falls_back_with_one_line(open_app: Open, sy
 def test_a_workload_or_a_case_that_is_gone_is_said_to_be(open_app: Open, synthetic: Path, gone: dict[str, str]) -> None:
     app = open_app(synthetic, "ladder", run="gpu", **gone)
     assert f"{next(iter(gone.values()))}, which is not here." in words(app)
-    assert not app.main.get("plotly_chart")
+    assert not plotted(app)
     (link,) = app.main.get("page_link")
     assert (link.proto.page, link.proto.query_string) == ("ladder", "run=gpu")
 
@@ -213,7 +213,7 @@ def test_a_run_that_is_gone_is_said_to_be_and_nothing_takes_its_place(open_app: 
     app = open_app(synthetic, "ladder", run="gone")
     for _ in range(2):
         assert "The link asks for run gone, which is not here" in words(app)
-        assert chosen_of(app) == {"run": "gone"} and not app.main.get("plotly_chart")
+        assert chosen_of(app) == {"run": "gone"} and not plotted(app)
         assert set(app.main.dataframe[0].value["run"]) == {"gpu", "host"}, "the runs to choose from"
         app.run()
 

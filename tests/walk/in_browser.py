@@ -58,7 +58,7 @@ OVERLAPS: Final = """least => {
   return found;
 }"""
 _DRAWN: Final = """() => ![...document.querySelectorAll('[data-testid="stSkeleton"]')].some(each => each.offsetParent)
-  && [...document.querySelectorAll('[data-testid="stPlotlyChart"]')].every(each => each.querySelector('.main-svg'))"""
+  && [...document.querySelectorAll('.warpladder-chart')].every(each => each.querySelector('.main-svg'))"""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class Walk:
 
 def shows(app: AppTest, view: View) -> bool:
     """Whether the page draws a chart, a table or a component, or is one of text."""
-    return view.name in _OF_TEXT or bool(app.main.dataframe or app.main.get("plotly_chart") or app.main.get("bidi_component"))
+    return view.name in _OF_TEXT or bool(app.main.dataframe or app.main.get("bidi_component"))
 
 
 def _widgets(app: AppTest) -> dict[str, Any]:

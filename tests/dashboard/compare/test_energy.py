@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.sizes.ship.test_ship import COLD, WORKLOAD, write
 from tests.synthetic import made_energy, made_runs
@@ -195,5 +196,5 @@ def test_the_page_offers_the_criterion_only_where_there_is_energy(open_app: Open
 def test_the_page_ladder_shows_energies(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", run="synthetic", workload="conv2d", case="n=8192")
     assert not app.exception
-    (figure,) = app.main.get("plotly_chart")
-    assert '"text":"energy"' in figure.proto.spec.replace(" ", "")
+    (figure,) = plotted(app)
+    assert '"text":"energy"' in figure.replace(" ", "")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.collectors.nsight_systems.reports import write
 from tests.collectors.nsight_systems.training import training
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from warpladder.collectors.nsight_systems.parse import import_report
 
@@ -56,7 +57,7 @@ def test_the_picker_tells_the_share_of_each_text_and_what_it_does_not_rank(open_
 def test_the_ladder_names_a_variant_that_is_not_ranked_as_skipped(open_app: Open, imported: Imported) -> None:
     app = open_app(imported[0], "ladder", run=imported[1]["several"], pick=PHASES)
     assert not app.error
-    assert "backward" not in app.get("plotly_chart")[0].proto.spec
+    assert "backward" not in plotted(app)[0]
     assert "Skipped: backward." in words(app)
     assert "Skipped" not in words(open_app(imported[0], "ladder", run=imported[1]["training"], pick=PHASES))
 

@@ -8,7 +8,7 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import choose_run, run_of
+from tests.dashboard.pages import choose_run, plotted, run_of
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.data import store
@@ -62,7 +62,7 @@ def test_a_run_that_a_link_names_stays_while_it_has_the_workload(open_app: Open,
 def test_a_link_to_a_run_without_the_workload_says_so_and_shows_no_other(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", run="older", workload="gemm")
     assert run_of(app) == "older" and "This run has no gemm" in words(app)
-    assert not app.main.get("plotly_chart")
+    assert not plotted(app)
 
 
 def test_a_run_brings_its_own_workload(open_app: Open, folder: Path) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_jobs, made_traces
 from tests.synthetic.made_jobs import BYTES, ITERATIONS, LATE, RANKS, TRANSFER_NS, wait_ns
@@ -149,7 +150,7 @@ def load_nothing() -> Any:
 def test_the_page_shows_both_charts_and_a_table(open_app: Open, tmp_path: Path) -> None:
     made_jobs.write(tmp_path)
     app = open_app(tmp_path, "collectives", run="job")
-    assert len(app.main.get("plotly_chart")) == 2
+    assert len(plotted(app)) == 2
     assert len(app.main.dataframe[-1].value) == len(BYTES)
 
 
@@ -157,7 +158,7 @@ def test_the_page_shows_both_charts_and_a_table(open_app: Open, tmp_path: Path) 
 def test_the_page_says_why_nothing_was_matched(open_app: Open, tmp_path: Path) -> None:
     made_jobs.write(tmp_path, told=False)
     app = open_app(tmp_path, "collectives", run="job")
-    assert len(app.main.get("plotly_chart")) == 1
+    assert len(plotted(app)) == 1
     assert "Clocks cannot be aligned" in words(app)
     assert "waits and transfers are not known" in words(app)
 

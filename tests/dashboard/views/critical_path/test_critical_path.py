@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_jobs
 from tests.synthetic.made_paths import REDUCE, Host, Kernel, PathJob
@@ -149,7 +150,7 @@ def test_the_export_has_the_typical_iteration(folder: Path, data: RunData) -> No
 
 def test_the_page_shows_the_path_of_the_chosen_iteration(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "critical_path", run="path")
-    assert len(app.main.get("plotly_chart")) == 2 and "Of 734 µs" in words(app)
+    assert len(plotted(app)) == 2 and "Of 734 µs" in words(app)
     app = open_app(folder, "critical_path", run="path", iteration="3")
     assert "Of 736 µs" in words(app)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import DEVICES, NAMES, TIMES, TIMING, loaded, write, write_both
 from warpladder.dashboard.compare import side_by_side
@@ -122,7 +123,7 @@ def test_a_case_that_the_other_run_has_not_is_one_line_with_the_command(tmp_path
         "has none of these variants at n=2 in device time, cold L2. Record it on NVIDIA H200: warpladder record w --case n=2"
         in words(app)
     )
-    assert app.main.get("plotly_chart")
+    assert plotted(app)
 
 
 def test_a_link_with_a_device_that_is_not_here_is_said(folder: Path, open_app: Open) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import COPY, DEVICES, MIN_BYTES, TIMES, TIMING, loaded, write, write_both
 from warpladder.dashboard.compare.side_by_side import Beside
@@ -143,5 +144,5 @@ def test_a_damaged_run_of_the_device_leaves_the_page(tmp_path: Path, open_app: O
     write(tmp_path, "a", 0)
     (write(tmp_path, "b", 1) / "samples.parquet").write_bytes(b"PAR1 damaged PAR1")
     app = open_app(tmp_path, "sizes", run="a", beside="NVIDIA H200")
-    assert app.main.get("plotly_chart")
+    assert plotted(app)
     assert "The run of NVIDIA H200 cannot be read" in words(app)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_jobs
 from tests.synthetic.made_jobs import BROKEN, ITERATIONS, LATE, RANKS, compute_ns
@@ -126,7 +127,7 @@ def test_a_name_of_a_report_is_no_markup(data: RunData) -> None:
 @pytest.mark.slow
 def test_the_page_counts_one_iteration_where_it_is_chosen(open_app: Open, data: RunData, tmp_path: Path) -> None:
     app = open_app(tmp_path, "job_kernels", run="job")
-    assert len(app.main.get("plotly_chart")) == 2
+    assert len(plotted(app)) == 2
     assert app.main.dataframe[-1].value["count"].max() == 4 * ITERATIONS * len(GOOD)
     app.selectbox(key="choose iteration").set_value("2").run()
     assert app.main.dataframe[-1].value["count"].max() == 4 * len(GOOD)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_jobs
 from warpladder.dashboard.core.lateness import lateness
@@ -71,8 +72,8 @@ def test_the_history_names_the_rank_that_came_last_in_most_iterations(data: RunD
 
 def test_the_page_shows_the_waits_and_without_aligned_clocks_why_not(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "stragglers", run="job")
-    assert "Rank 5 is late" in words(app) and len(app.main.get("plotly_chart")) == 2
+    assert "Rank 5 is late" in words(app) and len(plotted(app)) == 2
     assert app.main.dataframe[-1].value["rank"].iloc[0] == 5
     app = open_app(folder, "stragglers", run="refused")
     assert f"Which rank is late cannot be told: {made_jobs.REFUSED}." in words(app)
-    assert not app.main.get("plotly_chart") and app.main.get("page_link")
+    assert not plotted(app) and app.main.get("page_link")
