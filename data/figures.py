@@ -3,6 +3,7 @@
 `published/README.md` describes the source of each student report and how it counts operations and bytes.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +53,12 @@ class FiguresError(Error):
 def reports(folder: Path = PUBLISHED) -> tuple[str, ...]:
     """Names of the student reports with figures, one CSV each."""
     return tuple(sorted(file.stem for file in folder.glob("*.csv")))
+
+
+@cache
+def compared() -> frozenset[str]:
+    """The reports with a figure that a variant of this project has too."""
+    return frozenset(name for name in reports() if (read(name)["our_variant"] != "").any())
 
 
 def read(report: str, folder: Path = PUBLISHED) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from warpladder.dashboard.core import axes, intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import label_from
 from warpladder.data.names import NOT_DONE, Source
@@ -357,7 +358,8 @@ def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
 
 
 def _percent(fraction: float) -> str:
-    return f"{float(f'{100 * fraction:.2g}'):g} %"
+    """`3 %`; from one on, the factor: `21x`."""
+    return f"{float(f'{100 * fraction:.2g}'):g} %" if fraction < 1 else f"{significant(1 + fraction, 2)}x"
 
 
 #: A tied cell that could not have shown this slowdown, a fraction, is not seen, whatever was asked for.

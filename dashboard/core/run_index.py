@@ -132,7 +132,7 @@ class Facts:
         if need is Need.GPUS:
             return self.gpus > 1 and self.timed
         if need is Need.REPORT:
-            return not self.workloads.keys().isdisjoint(figures.reports())
+            return not self.workloads.keys().isdisjoint(figures.compared())
         tables = _TABLES.get(need)
         return tables is None or not self.tables.isdisjoint(tables)
 

@@ -55,7 +55,8 @@
         new MutationObserver(() => {
             if (shown === scheme()) return;
             shown = scheme();
-            document.dispatchEvent(new KeyboardEvent("keydown", { key: "r", code: "KeyR", bubbles: true }));
+            const key = { key: "r", code: "KeyR", bubbles: true };
+            for (const type of ["keydown", "keyup"]) document.dispatchEvent(new KeyboardEvent(type, key));
         }).observe(app, { attributeFilter: ["class"] });
     };
     watch();

@@ -1,6 +1,6 @@
 """The choice of a second device and of its run, whose times a page shows beside those of the run of the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pandas as pd
@@ -30,6 +30,18 @@ def others(run: store.Run, workload: str) -> dict[str, tuple[ListedRun, ...]]:
     return dict(sorted(found.items(), key=lambda each: bool(each[1][0].run.info["device_name"]) != on_gpu))
 
 
+def names(run: store.Run, listed: Mapping[str, Sequence[ListedRun]]) -> dict[str, str]:
+    """What other devices are called. Beside a run of a host they are their processors, whose variants alone both runs can have.
+
+    Args:
+        listed: of `others`.
+    """
+    if run.info["device_name"]:
+        return {device: device for device in listed}
+    processors = {device: str(of_device[0].run.info["cpu_name"]) for device, of_device in listed.items()}
+    return {device: name if name == device else f"{name}, beside {device}" for device, name in processors.items()}
+
+
 def choose_run(listed: Sequence[ListedRun], label: str, workload: str) -> ListedRun:
     """One of the runs of a device that have a workload; at first the newest suitable one."""
     by_name = {each.name: each for each in listed}
@@ -51,12 +63,13 @@ def choose_beside(run: store.Run, workload: str) -> ListedRun | None:
     if not listed:
         return None
     own = run_index.device_of(run)
-    short = {device: side_by_side.short_names(own, device)[1] for device in listed}
-    names = {_NONE: "–", **(short if len(set(short.values())) == len(short) else {device: device for device in listed})}
-    device = state.choose("beside", "Beside", list(names), text=names.__getitem__, help=_HELP)
+    long = names(run, listed)
+    short = {device: side_by_side.short_names(own, name)[1] for device, name in long.items()}
+    shown = {_NONE: "–", **(short if len(set(short.values())) == len(short) else long)}
+    device = state.choose("beside", "Beside", list(shown), text=shown.__getitem__, help=_HELP)
     if device == _NONE:
         return None
-    other = choose_run(listed[device], f"Run of {names[device]}", workload)
+    other = choose_run(listed[device], f"Run of {shown[device]}", workload)
     try:
         runs.load(runs.as_recorded(other.run))
     except store.StoreError as error:

@@ -275,3 +275,7 @@ def test_a_missing_column_a_foreign_unit_and_a_bare_gap_are_refused_with_their_l
     write(tmp_path, "r,1,time,v,w,,,c,device,3.x,ms,h,")
     with pytest.raises(FiguresError, match=r"made\.csv: .*3\.x"):
         figures.read("made", tmp_path)
+
+
+def test_the_report_of_training_has_accuracies_alone_which_no_variant_of_ours_has() -> None:
+    assert set(figures.reports()) - figures.compared() == {"mlp_training"}

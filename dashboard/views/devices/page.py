@@ -63,9 +63,10 @@ def _choose_workload(run: store.Run) -> str:
 def _choose_other(run: store.Run, workload: str) -> ListedRun:
     """Device B and its run."""
     others = other_device.others(run, workload)
-    device = state.choose(
-        "other", "Device B", list(others), always=True, owner=workload, help="Device A is that of the run above."
-    )
+    names = other_device.names(run, others)
+    text = names.__getitem__
+    about = "Device A is that of the run above."
+    device = state.choose("other", "Device B", list(others), text=text, always=True, owner=workload, help=about)
     return other_device.choose_run(others[device], "Run of B", workload)
 
 

@@ -250,7 +250,7 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
     """The lines as a table that can be sorted. A click on a line leads to its ladder.
 
     Args:
-        whose: distinguishes the two tables of the page.
+        whose: `own`, or `others`, whose table names the run of each line.
     """
     place = f"{_PLACE} {whose}"
     lines = [each.line for each in shown]
@@ -261,7 +261,7 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
         height=_ROW_PX * min(len(frame), _MOST_ROWS) + _HEADER_PX,
         row_height=_ROW_PX,
         placeholder=NOTHING,
-        column_order=_columns(frame),
+        column_order=[name for name in _columns(frame) if name != "run" or whose == "others"],
         column_config=_COLUMNS,
         key=_key(place),
         on_select="rerun",

@@ -19,6 +19,7 @@ from warpladder.dashboard.compare.differences import Fact
 from warpladder.dashboard.compare.levels import Medians, TimedCell, timing_group
 from warpladder.dashboard.core import steps
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
+from warpladder.dashboard.core.numbers import format_ratio
 from warpladder.data import store
 
 Floats = npt.NDArray[np.float64]
@@ -418,19 +419,18 @@ def _changes(of_variants: Sequence[Step]) -> str:
     if ratios[0] < 1 < ratios[-1]:
         slower = sum(ratio > 1 for ratio in ratios)
         return f"slower ({slower}) or faster ({len(ratios) - slower})"
-    ends = sorted(
-        {change_words(ratio) for ratio in (ratios[0], ratios[-1])}, key=lambda words: float(words.split(" ")[0].rstrip("x"))
-    )
+    most = sorted((ratios[0], ratios[-1]), key=lambda ratio: max(ratio, 1 / ratio))
+    ends = list(dict.fromkeys(map(change_words, most)))
     if len(ends) == 1 or ends[0].split(" ")[1] != ends[-1].split(" ")[1]:
         return ends[-1] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
     return f"{ends[0].split(' ')[0]} to {ends[-1]}"
 
 
 def change_words(ratio: float) -> str:
-    """`4.1 % slower`, `3.9 % faster`; beyond twice, `2.10x slower`."""
+    """`4.1 % slower`, `3.9 % faster`; beyond twice, `2.10× slower`."""
     word = "slower" if ratio > 1 else "faster"
     if max(ratio, 1 / ratio) >= 2:
-        return f"{max(ratio, 1 / ratio):.2f}x {word}"
+        return f"{format_ratio(max(ratio, 1 / ratio))} {word}"
     return f"{abs(100 * (ratio - 1)):.1f} % {word}"
 
 

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import COPY, NAMES, TIMES, TIMING, loaded, write, write_both
 from warpladder.dashboard.compare import side_by_side
+from warpladder.dashboard.ui import other_device
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices import chart as charts
 from warpladder.dashboard.views.devices import query as queries
@@ -176,6 +179,16 @@ def test_variants_of_the_host_ran_on_the_processors_of_runs_with_gpus(tmp_path: 
     assert side_by_side.devices_of(one, two, found) == ("AMD EPYC 9654", "Intel Xeon")
     two = replace(two, info={**two.info, "cpu_name": "AMD EPYC 9654"})
     assert side_by_side.devices_of(one, two, found) == ("AMD EPYC 9654", "AMD EPYC 9654, beside NVIDIA H200")
+
+
+@pytest.mark.parametrize(("own", "called"), [("NVIDIA H100", "NVIDIA H200"), (None, "Intel Xeon, beside NVIDIA H200")])
+def test_beside_a_run_of_a_host_other_devices_are_called_by_their_processors(own: str | None, called: str) -> None:
+    run, other = (
+        SimpleNamespace(info={"device_name": gpu, "cpu_name": cpu})
+        for gpu, cpu in ((own, "AMD"), ("NVIDIA H200", "Intel Xeon"))
+    )
+    listed: Any = {"NVIDIA H200": [SimpleNamespace(run=other)]}
+    assert other_device.names(cast("Any", run), listed) == {"NVIDIA H200": called}
 
 
 def test_with_one_device_alone_the_page_has_the_command_that_records_on_another(tmp_path: Path, open_app: Open) -> None:

@@ -24,6 +24,7 @@ from warpladder.dashboard.views.compare.trends.query import (
     Series,
     Trends,
     cause,
+    change_words,
     neighbours,
     record_again,
     sentence,
@@ -114,6 +115,11 @@ def test_a_planted_step_is_found_with_its_size_and_the_new_source() -> None:
     assert of(found).noise == pytest.approx(1.019, abs=0.002)
     assert step.verdict == "slower"
     assert sentence(found).startswith(f"{MINE} became 4.0 % slower on 2026-03-13: new source old → new;")
+
+
+def test_a_large_change_is_told_in_three_digits() -> None:
+    ratios = (1.041, 0.961, 2.1, 1 / 1990.96)
+    assert [*map(change_words, ratios)] == ["4.1 % slower", "3.9 % faster", "2.10× slower", "1,990× faster"]
 
 
 def test_a_step_with_the_same_source_names_the_driver_and_outranks_older_ones() -> None:
