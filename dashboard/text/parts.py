@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(r" #\d+\Z")
 _NO_WORD: Final = re.compile(r"[\W_]")
 #: A command that fits on a line, or a figure with its unit, and a space at which no line ends.
 _WHOLE: Final = re.compile(
-    r"\b(?:ncu|rocprof-compute|warpladder (?:extract|forecast|import)) [^,;]{1,60}(?=[,;]|\Z)|[0-9] (?:%|[nµm]?s\b)"
+    r"\b(?:ncu|rocprof-compute|warpladder (?:extract|forecast|import)) [^,;]{1,76}(?=[,;]|\Z)|[0-9] (?:%|[nµm]?s\b)"
 )
 _NO_BREAK: Final = "\0"
 #: A smaller share, in percent, would be written 0.0.

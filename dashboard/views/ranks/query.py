@@ -179,7 +179,8 @@ def _with_profile(data: RunData) -> pd.DataFrame:
 @once
 def device_time(data: RunData) -> Parts:
     """Where the time of all ranks goes, in sum."""
-    return Parts.of(_with_profile(data), f"first to last device work{_of_devices(data)}")
+    of_devices = _of_devices(data)
+    return Parts.of(_with_profile(data), f"first to last work{of_devices}" if of_devices else "first to last device work")
 
 
 def mean_time(data: RunData) -> Parts:
