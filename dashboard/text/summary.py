@@ -21,7 +21,7 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text import by_size, energy, reasons
+from warpladder.dashboard.text import by_size, energy, reasons, scaling
 from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.ui.tables import csv, markdown_table
 from warpladder.dashboard.ui.text import plain_lines, plain_table
@@ -142,7 +142,7 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     lines += ["", *answered] if lines and answered else answered
     if more := len(rows) - len(shown):
         lines.append(f"and {more} more rows: warpladder summary --all")
-    for further in (energy.lines(data, every=every), reasons.lines(data, every=every)):
+    for further in (scaling.lines(data, every=every), energy.lines(data, every=every), reasons.lines(data, every=every)):
         lines += ["", *further] if further else []
     return plain_lines(lines)
 
