@@ -5,6 +5,8 @@
 """
 
 import hashlib
+import shutil
+import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -239,11 +241,29 @@ def write_precisions(data_dir: Path, run_id: str = "precisions", *, rounds: int 
 def write_variants(
     data_dir: Path, run_id: str, label: str, variants: tuple[Made, ...], rounds: int, seed: int, *, on_gpu: bool
 ) -> Path:
-    """Write a run of these variants.
+    """Write a run of these variants. Many tests ask for the same: its tables are made once, and copied.
 
     Returns:
         The folder of the run.
     """
+    key = (*map(repr, variants), rounds, seed, on_gpu)
+    if key not in _made:
+        tables = _tables(variants, rounds, seed, on_gpu=on_gpu)
+        _made[key] = write_tables(Path(_kept.name), _run(str(len(_made)), "", on_gpu), tables)
+    path = write_tables(data_dir, _run(run_id, label, on_gpu), {})
+    for file in _made[key].iterdir():
+        if not (path / file.name).exists():
+            shutil.copy(file, path)
+    return path
+
+
+_kept = tempfile.TemporaryDirectory(prefix="made-runs-")
+#: What was asked for -> the run that has its tables.
+_made: dict[tuple[object, ...], Path] = {}
+
+
+def _tables(variants: tuple[Made, ...], rounds: int, seed: int, *, on_gpu: bool) -> dict[str, Any]:
+    """The rows of each table but `run`."""
     random = np.random.default_rng(seed)
     results: list[dict[str, Any]] = []
     samples: list[dict[str, Any]] = []
@@ -259,7 +279,7 @@ def write_variants(
                 if timed:
                     samples += _samples(cell, made, config, params, min_bytes, rounds, random, on_gpu)
     workloads = dict.fromkeys(made.workload for made in variants)
-    tables = {
+    return {
         "ceilings": [
             {"name": name, "device": device, "value": value, "unit": unit, "method": "invented for tests"}
             for name, device, value, unit in CEILINGS if on_gpu or device == "cpu"
@@ -273,7 +293,6 @@ def write_variants(
         ],
         "results": results, "samples": _table(samples, rounds), "diagnostics": list(_diagnostics(on_gpu)),
     }  # fmt: skip
-    return write_tables(data_dir, _run(run_id, label, on_gpu), tables)
 
 
 def _samples(
