@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from streamlit import config
 from streamlit.components.v2 import manifest_scanner
 
@@ -19,6 +20,7 @@ from warpladder.collectors.host.ceilings import SMALL_VARIABLE
 from warpladder.dashboard import server  # noqa: F401 - it sets an option of pandas
 
 _MAIN = sys.modules["__main__"]
+count_frozen = gc.get_freeze_count
 #: What users get, before `pytest_configure` changes it.
 _PROCESSES = plan.PROCESSES
 # A machine that does other work too is no failure.
@@ -81,8 +83,9 @@ def pytest_configure() -> None:
     where a test does not ask for more: each process starts and verifies by itself. Time that few cases leave of a budget is not spent.
     What Numba compiles in this process and in recordings, it finds in one cache. Streamlit looks for components in all installed
     packages whenever a test opens a page, which takes longer than most pages: here it looks once. Nor does it collect garbage after each
-    page, among all that the tests keep.
+    page, among all that the tests keep. Hypothesis would read the constants of all our files, for few tests that need none of them.
     """
+    providers.is_local_module_file = lambda file: False
     manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
     config.set_option("runner.postScriptGC", False)
     kernel_cache.share_with_libraries()
@@ -95,9 +98,13 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end, so that no collection of garbage needs to look at their hundreds of thousands of objects."""
+    """Modules and tests stay to the end, so that no collection of garbage needs to look at their hundreds of thousands of objects.
+
+    Nor does a measurement count them, which takes 0.1 s.
+    """
     gc.collect()
     gc.freeze()
+    gc.get_freeze_count = lambda: 1
     gc.set_threshold(10_000)
 
 

@@ -6,12 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-pytest.importorskip("mcp")
-
-import anyio
-from mcp import Client, StdioServerParameters
-
 from warpladder.commands import mcp
+
+anyio = pytest.importorskip("anyio")
 
 BENCH: Final = """
 import numpy as np
@@ -45,7 +42,12 @@ def _write(path: Path, body: str, tolerance: str = "1e-4") -> str:
     return str(path)
 
 
-async def _called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+def _sdk() -> Any:
+    """The SDK, which takes a second to import: workers without these tests need not wait for it."""
+    return pytest.importorskip("mcp")
+
+
+async def _called(client: Any, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     assert result.structured_content is not None
@@ -54,7 +56,7 @@ async def _called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
 
 def test_every_tool_has_types_for_what_it_takes_and_gives(tmp_path: Path) -> None:
     async def session() -> None:
-        async with Client(mcp.server(tmp_path)) as client:
+        async with _sdk().Client(mcp.server(tmp_path)) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(tools) == {"record", "compare", "why", "machine_code", "trace_findings"}
             for tool in tools.values():
@@ -66,7 +68,7 @@ def test_every_tool_has_types_for_what_it_takes_and_gives(tmp_path: Path) -> Non
 
 def test_what_cannot_be_done_is_an_error_of_the_tool_with_what_to_do(tmp_path: Path) -> None:
     async def session() -> None:
-        async with Client(mcp.server(tmp_path)) as client:
+        async with _sdk().Client(mcp.server(tmp_path)) as client:
             for tool, arguments, says in (
                 ("record", {"file": str(tmp_path / "none.py")}, "give the path of a Python file"),
                 ("why", {"run": "none"}, "none"),
@@ -82,10 +84,10 @@ def test_a_session_records_reads_why_and_improves_a_function_and_is_refused_when
     file = tmp_path / "bench.py"
 
     async def session() -> None:
-        server = StdioServerParameters(
+        server = _sdk().StdioServerParameters(
             command=sys.executable, args=["-m", "warpladder", "mcp", "--data-dir", str(tmp_path / "runs"), "--limit", "120"]
         )
-        async with Client(server) as client:
+        async with _sdk().Client(server) as client:
 
             async def recorded(body: str, **given: str) -> dict[str, Any]:
                 return await _called(client, "record", file=_write(file, body, **given), seconds=0.3)
@@ -123,10 +125,10 @@ def test_a_variant_that_does_not_end_is_ended_and_one_that_asks_for_the_network_
     file = tmp_path / "bench.py"
 
     async def session() -> None:
-        async with Client(mcp.server(tmp_path / "runs", limit_s=15)) as client:
+        async with _sdk().Client(mcp.server(tmp_path / "runs", limit_s=15)) as client:
             result = await client.call_tool("record", {"file": _write(file, "import time; time.sleep(1000)")})
             assert result.is_error and "ended after 15 s" in str(result.content[0])
-        async with Client(mcp.server(tmp_path / "runs")) as client:
+        async with _sdk().Client(mcp.server(tmp_path / "runs")) as client:
             asks = "import socket; socket.create_connection(('127.0.0.1', 9), 1)"
             found = await _called(client, "record", file=_write(file, asks), seconds=0.1)
             (score,) = (each for each in found["scores"] if each["variant"] == "mine")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import count_frozen
 from warpladder.collectors.core.bench import FirstUse, Operation, Pass, Reading, classify
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.measure import measure_case
@@ -120,7 +121,10 @@ def test_a_program_without_device_time_is_sampled_from_end_to_end_alone() -> Non
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_what_the_process_has_frozen_for_its_garbage_collector_stays_frozen(frozen: bool) -> None:
+def test_what_the_process_has_frozen_for_its_garbage_collector_stays_frozen(
+    frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gc, "get_freeze_count", count_frozen)
     before = gc.get_freeze_count() > 0
     gc.freeze() if frozen else gc.unfreeze()
     try:
