@@ -82,6 +82,7 @@ def test_arguments_are_given_by_position_by_name_alone_or_by_a_function(compare:
     assert (set(statuses(run).values()), run.notes) == ({"ok"}, ())
 
 
+@pytest.mark.thorough
 def test_what_a_function_changes_is_its_output_where_it_returns_nothing(compare: Callable[..., Comparison]) -> None:
     before = X.copy()
     run = compare(doubled_in_place, double, halved, args=X)
@@ -181,7 +182,7 @@ KEPT: dict[str, tuple[tuple[Any, ...], Callable[..., Any], Callable[..., Any], s
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", KEPT)
 def test_arguments_keep_what_functions_need_of_them(name: str, compare: Callable[..., Comparison]) -> None:
     args, first, second, said = KEPT[name]

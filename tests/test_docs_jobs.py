@@ -14,6 +14,7 @@ from warpladder.data import store
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 def test_the_example_prints_what_the_page_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = [block for block in BLOCKS if block.page.name == "jobs.md"]
     place, python = next((place, block) for place, block in enumerate(blocks) if block.language == "python")

@@ -128,6 +128,7 @@ def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("command", "unneeded"),
     [

@@ -82,7 +82,7 @@ def test_the_rungs_of_an_idea_are_rungs_of_their_workloads(idea: Idea) -> None:
         assert rungs.get(variant) == kernel
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @EVERY
 def test_an_idea_won_somewhere_and_its_pairs_end_at_its_rungs(idea: Idea) -> None:
     assert "faster" in [ideas.measured(gain).verdict for gain in GAINS[idea.name]]

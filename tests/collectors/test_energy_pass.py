@@ -124,7 +124,7 @@ def findings(run: store.Run) -> list[str]:
     return list(run.table("diagnostics").query("source == 'energy'")["text"])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_identical_code_is_tied_within_1_percent_and_3_percent_more_work_is_seen(
     tmp_path: Path, bench: type[MeteredBench]
 ) -> None:

@@ -165,7 +165,7 @@ def test_the_first_minute_on_a_gpu_takes_30_lines_at_most(run: Path) -> None:
     assert headline + len(list(summary.findings(store.open_run(run)))) + len(answered) + run_id <= 30
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_all_in_json_is_every_variant_at_every_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made_runs.write(tmp_path, "one", label="one", rounds=6, workloads=("conv2d",))
     rows = {}

@@ -91,6 +91,7 @@ def test_asking_for_a_gpu_where_there_is_none_is_one_line() -> None:
     assert "cuda_events: needs a GPU" in done.stderr
 
 
+@pytest.mark.thorough
 def test_the_run_id_is_the_last_line_of_stdout_and_names_the_run(tmp_path: Path) -> None:
     done = collectors(
         *("record", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--label", "First Try"),

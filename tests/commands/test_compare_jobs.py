@@ -30,6 +30,7 @@ def compare(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command(), ["compare", *arguments, "--data-dir", str(folder)])
 
 
+@pytest.mark.slow
 def test_equal_code_passes(folder: Path) -> None:
     done = compare(folder, "main", "same")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -37,6 +38,7 @@ def test_equal_code_passes(folder: Path) -> None:
     assert "slower" not in done.stdout
 
 
+@pytest.mark.slow
 def test_slow_kernels_fail_and_are_named(folder: Path) -> None:
     done = compare(folder, "main", "slow")
     assert done.exit_code == 1

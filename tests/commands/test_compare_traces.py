@@ -48,7 +48,7 @@ def compare(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command(), ["compare", *arguments, "--data-dir", str(folder)])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_equal_code_passes(folder: Path) -> None:
     done = compare(folder, "main", "same")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -56,6 +56,7 @@ def test_equal_code_passes(folder: Path) -> None:
     assert "slower" not in done.stdout and "unknown" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_slower_kernel_fails_and_is_named(folder: Path) -> None:
     done = compare(folder, "main", "slow")
     assert done.exit_code == 1

@@ -56,7 +56,7 @@ def record(file: Path, *options: str) -> Result:
     return CliRunner().invoke(app, ["record", str(file), *limits, "--data-dir", str(file.parent / "runs"), *options])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("variants", "options", "said"),
     [

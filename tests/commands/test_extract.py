@@ -62,6 +62,7 @@ def test_every_operation_above_one_percent_is_extracted_or_refused_with_its_reas
         assert largest[operator].startswith(reason) and bool(largest[operator]) == bool(reason), operator
 
 
+@pytest.mark.slow
 def test_device_time_is_that_of_the_profiler_itself(tmp_path: Path) -> None:
     found = hot(KINETO / "resnet18_train_h2d.json.gz", tmp_path)
     sums = json.loads((KINETO / "resnet18_train_h2d.sums.json").read_text())
@@ -260,6 +261,7 @@ def test_calls_are_counted_a_step_and_forms_told_apart(tmp_path: Path) -> None:
     assert [(first.name, first.calls), (second.name, second.calls)] == [("4x4", 6), ("4x4 #2", 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "reason"),
     [

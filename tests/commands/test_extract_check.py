@@ -50,6 +50,7 @@ def checked(folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_time_within_a_tenth_and_the_same_kernels_agree(tmp_path: Path) -> None:
     recording(tmp_path, 10_500, 6_000)
     text = checked(tmp_path)
@@ -57,6 +58,7 @@ def test_a_time_within_a_tenth_and_the_same_kernels_agree(tmp_path: Path) -> Non
     assert "1 of 1 baselines agree with the trace within 10%" in text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "cause"),
@@ -75,6 +77,7 @@ def test_a_difference_has_its_likely_cause(made: dict[str, Any], cause: str, tmp
     assert "0 of 1 baselines agree" in text
 
 
+@pytest.mark.slow
 def test_a_kernel_with_another_grid_is_named_with_both(tmp_path: Path) -> None:
     recording(tmp_path, 10_500, 6_000, grid=8)
     text = checked(tmp_path)

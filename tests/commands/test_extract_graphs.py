@@ -270,6 +270,7 @@ def test_one_stream_that_differs_refuses_the_whole_graph(tmp_path: Path) -> None
     assert "the first of 1, tanh<<<(4, 1, 1), (64, 1, 1)>>>, is not in the profile without it" in operation.reason
 
 
+@pytest.mark.slow
 def test_streams_with_equal_work_need_as_many_places(tmp_path: Path) -> None:
     graph = Program()
     graph.graph(20, ("relu", 31), ("relu", 32), start=30)
@@ -315,6 +316,7 @@ def run(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command(), [*arguments, "--data-dir", str(folder)])
 
 
+@pytest.mark.slow
 def test_extract_writes_the_operators_of_a_graph(tmp_path: Path) -> None:
     out = tmp_path / "bench_graph.py"
     traces = (str(REAL / "graph.json.gz"), "--eager", str(REAL / "eager.json.gz"))

@@ -119,6 +119,7 @@ def test_a_step_shorter_than_the_device_work_of_the_profile_is_what_the_user_gav
     assert any(line.startswith("with all, own host: 450 µs to 225 µs") for line in rest)
 
 
+@pytest.mark.slow
 def test_a_recording_of_another_device_is_refused(tmp_path: Path) -> None:
     made = recording(tmp_path, 5_000)
     import pyarrow.parquet as pq

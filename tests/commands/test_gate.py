@@ -80,6 +80,7 @@ def test_a_gate_that_could_not_have_shown_what_was_asked_for_has_a_code_of_its_o
     assert compared(sides[0], "--detect", "50%")[0] == 0
 
 
+@pytest.mark.thorough
 def test_a_tie_in_which_half_as_much_more_would_be_tied_too_is_no_pass(sides: tuple[Path, Path]) -> None:
     def scattered(rows: pd.DataFrame) -> pd.DataFrame:
         is_long = rows["variant"].eq(MINE) & (rows["round"] % 2 == 1)

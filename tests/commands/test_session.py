@@ -159,6 +159,7 @@ def test_ctrl_c_ends_a_script_and_keeps_what_was_measured(tmp_path: Path) -> Non
     assert Source.INTERRUPTED in set(run.table("diagnostics")["source"])
 
 
+@pytest.mark.thorough
 def test_a_file_and_a_workload_that_ships_are_recorded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bench.py").write_text(DECLARED + 'bench = declare("sums")\n')

@@ -59,7 +59,7 @@ def statuses(file: str, collector: str) -> dict[str, set[str]]:
     return {variant: set(rows["status"]) for variant, rows in results.groupby("variant")}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("options", "file", "variants"), FUNCTIONS)
 def test_a_skeleton_is_recorded_on_the_host(options: list[str], file: str, variants: dict[str, str]) -> None:
     for module in {*variants.values()} - {"gpu"}:

@@ -40,6 +40,7 @@ def ask(folder: Path, *words: str) -> Result:
 SUMS = "SELECT name, sum(end_ns - start_ns) AS ns FROM kernels GROUP BY name ORDER BY name"
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_query_in_each_form(folder: Path) -> None:
     assert ask(folder, SUMS).stdout.split() == ["name", "ns", "gemm", "50", "relu", "5"]
     assert json.loads(ask(folder, "one", SUMS, "--format", "json").stdout) == [
@@ -80,7 +81,7 @@ def test_what_is_refused_takes_one_line_and_no_file_is_reached(folder: Path, tmp
     assert "hidden" not in done.stderr and secret.read_text() == "word\nhidden\n"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_kernels_of_a_job_have_their_ranks_as_processes(tmp_path: Path) -> None:
     for rank in range(2):
         (tmp_path / f"rank{rank}.json").write_text(json.dumps(document(rank_of_job(rank))))

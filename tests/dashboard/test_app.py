@@ -178,6 +178,7 @@ def test_a_rerun_that_carries_an_old_url_undoes_no_choice(open_app: Open, synthe
     assert app.query_params["cache"] == "hot"
 
 
+@pytest.mark.thorough
 def test_a_url_changed_by_the_back_button_is_followed(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "sizes", run="gpu")
     app.selectbox(key="choose workload").set_value("conv2d").run()
@@ -232,6 +233,7 @@ def shown_variants(app: AppTest) -> list[str]:
     return list(app.button_group(key="choose variants").value)
 
 
+@pytest.mark.thorough
 def test_the_variants_chosen_of_a_workload_stay_with_it(open_app: Open, synthetic: Path) -> None:
     """The two workloads have three host variants in common."""
     app = open_app(synthetic, "sizes", run="gpu", workload="conv2d", scope="operation")
@@ -295,13 +297,14 @@ def without_device_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["home", "sizes", "ladder", "roofline", "details", "trust"])
 def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, without_device_time: Path, page: str) -> None:
     app = open_app(without_device_time, page, run="gpu", workload="conv2d")
     assert not app.error
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_opens_at_the_largest_case_that_it_has(open_app: Open, tmp_path: Path) -> None:
     """Of 512 to 8192 the last two were not reached."""
     file = made_runs.write(tmp_path, "gpu", rounds=8) / "samples.parquet"

@@ -140,13 +140,14 @@ def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_a
     assert not [each for each in app.main.error if "good" in str(each.value)]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_draws_a_run_of_odd_values(open_app: Open, several: Path, page: str) -> None:
     app = open_app(several, page, run="odd")
     assert run_of(app) == "odd"
 
 
+@pytest.mark.thorough
 def test_a_page_asked_for_no_run_takes_the_first_that_opens(open_app: Open, tmp_path: Path) -> None:
     damage.write_whole(tmp_path, "good")
     named = {each.name: each for each in damage.every_damage()}

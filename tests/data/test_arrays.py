@@ -44,6 +44,7 @@ def test_texts_become_codes_whether_they_are_a_dictionary_or_not() -> None:
     assert coded(pa.chunked_array([], pa.string())) == (pytest.approx([]), [])
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_equal_rows_have_one_number(rows: list[tuple[int, int]]) -> None:
     number, first = numbered(*columns(rows, 2))
@@ -82,6 +83,7 @@ def moments(spans: list[tuple[int, int]]) -> set[int]:
 SPANS = st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 8)), max_size=12)
 
 
+@pytest.mark.slow
 @given(SPANS, SPANS)
 def test_intervals_that_overlap_count_once(spans: list[tuple[int, int]], windows: list[tuple[int, int]]) -> None:
     start, length = columns(spans, 2)

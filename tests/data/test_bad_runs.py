@@ -155,6 +155,7 @@ def unforeseen(run: Path) -> None:
     (run / "run.parquet").with_name("\udcff.parquet").write_bytes(b"")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("damage", [null_date, not_utf8, twice, fifo, fifo_beside, unforeseen])
 def test_one_bad_run_leaves_runs_export_and_record_if_none_working(alone: Path, tmp_path: Path, damage: Any) -> None:
     write(alone, "good", label="mine")

@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.collectors.kineto.made_events import document, kernel
 from warpladder.collectors.kineto.parse import import_report
 from warpladder.data import store
@@ -17,6 +19,7 @@ def _imported(folder: Path, number: int, label: str, base_ns: int) -> Path:
     return run
 
 
+@pytest.mark.slow
 def test_a_label_opens_the_run_that_was_imported_last(tmp_path: Path) -> None:
     """Whatever the dates of the profiles, and in whatever order their folders are listed."""
     day = 86_400 * 10**9

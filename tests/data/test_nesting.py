@@ -1,6 +1,7 @@
 """Nested intervals: by hand on small trees, and against a plain loop on random ones."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_without_intervals_none_is_found() -> None:
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=25)
 
 
+@pytest.mark.slow
 @given(INTERVALS, st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 45)), max_size=20))
 def test_arrays_agree_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, int, int]], times: list[tuple[int, int]]) -> None:
     ranges = sorted(((t, s, s + length) for t, s, length in rows), key=lambda r: (r[0], r[1], -r[2]))

@@ -69,6 +69,7 @@ def headers() -> list[Path]:
     return [path for folder in nvidia.__path__ for path in Path(folder).glob("*/include/cuda_occupancy.h")]
 
 
+@pytest.mark.slow
 def test_every_capability_agrees_with_nvidias_own_code(tmp_path: Path) -> None:
     pytest.importorskip("nvidia")
     if shutil.which("g++") is None or not headers():

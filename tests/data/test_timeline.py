@@ -148,6 +148,7 @@ def parts(row: dict[str, int]) -> Counter[str]:
     return +Counter({name: found[name] for name in (*PARTS, *OF_IDLE)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(25))
 def test_each_nanosecond_of_each_gpu_has_one_step_and_one_class(seed: int, devices: int) -> None:

@@ -40,6 +40,7 @@ def test_gpus() -> None:
     check(draw(rng, found, numbers))
 
 
+@pytest.mark.thorough
 def test_counters() -> None:
     rng = random.Random(f"counters {SEED}")
     found = []

@@ -72,7 +72,7 @@ def test_a_figure_agrees_only_with_its_own_value(shown: object, expected: object
     assert same(shown, expected) == agrees
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_figure_that_is_one_percent_off_is_found() -> None:
     run = next(
         run for run in definitions.shipped() if run.info["label"] == "1 H200 by cuda_events" or "mlp-elementwise" in run.id

@@ -78,6 +78,7 @@ MIX: Rules = {
 }
 
 
+@pytest.mark.thorough
 def test_machine_code() -> None:
     rng = random.Random(f"machine_code {SEED}")
     with TemporaryDirectory() as made:

@@ -63,6 +63,7 @@ def test_published() -> None:
     check(draw(rng, found, numbers))
 
 
+@pytest.mark.thorough
 def test_compare() -> None:
     rng = random.Random(f"compare {SEED}")
     found = []

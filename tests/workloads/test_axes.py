@@ -91,6 +91,7 @@ def test_a_case_that_is_not_declared_is_planned_ranked_and_found_by_the_child() 
         assert registry.load(job.workload.name).case(job.case).min_bytes > 0
 
 
+@pytest.mark.slow
 def test_a_quick_run_begins_with_the_largest_case_of_every_workload() -> None:
     plan = make_plan(Request())
     names = [name for name in registry.names() if not registry.load(name).draft]

@@ -96,6 +96,7 @@ def test_tolerance_is_exceeded_by_one_missing_pixel_of_the_odd_case() -> None:
     assert np.linalg.norm(missing - expected) > 10 * FP32_TOLERANCE * np.linalg.norm(expected)
 
 
+@pytest.mark.slow
 def test_importing_the_workload_imports_neither_numba_nor_torch() -> None:
     code = "import sys, workloads.conv2d.workload; print({'numba', 'torch', 'cupy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

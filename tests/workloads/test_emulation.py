@@ -23,7 +23,7 @@ from warpladder.collectors.core.verify import poison, widened_outputs
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant):

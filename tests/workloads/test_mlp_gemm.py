@@ -249,6 +249,7 @@ def test_64_clusters_of_two_blocks_have_tiles_of_128x128_of_the_tf32_product_of_
     assert [launch.kernel.partition("<")[0] for launch in padded] == ["pad", "pad", "gemm"]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])

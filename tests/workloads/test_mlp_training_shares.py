@@ -107,7 +107,7 @@ def test_tiles_of_float32_whose_shares_begin_and_end_in_the_middle_of_tiles(monk
     assert emulated_error("v09_full_waves", size, {}, order) < TOLERANCES["fp32"] / 5
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize("columns", [64, 256])

@@ -87,7 +87,7 @@ def test_example_s_numpy_variant_computes_the_reference(example: Workload) -> No
     assert np.linalg.norm(returned["sums"] - expected) <= example.tolerance["fp32"] * np.linalg.norm(expected)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_example_is_recorded_with_its_kernels_skipped_for_want_of_a_gpu(tmp_path: Path) -> None:
     limits = replace(LIMITS["quick"], seconds=0.05)
     plan = make_plan(Request(files=[EXAMPLE], cases=["rows=1000"]), limits)

@@ -49,6 +49,7 @@ def test_a_stage_that_is_filled_again_was_free(workload, variant):
         assert agreement.ok, agreement.detail
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("name", "left_out", "instead", "what"),
     [

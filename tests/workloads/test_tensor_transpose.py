@@ -268,6 +268,7 @@ def test_the_reports_padding_takes_away_most_passes_but_not_all():
     assert in_all == {"012": 2.0, "021": 3.0, "102": 2.0, "120": 5.0, "201": 4.0, "210": 3.0}  # 2.0 is free of conflicts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("perm", PERMUTATIONS)
 def test_the_fewest_passes_are_the_fewest_of_all_paddings_of_up_to_one_row_of_banks(perm):
     axes = perm_of(of("8x8x8", perm))

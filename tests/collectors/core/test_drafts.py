@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from warpladder.collectors.core.plan import Plan, Request, WorkloadRef, make_plan
 from warpladder.workloads import registry
 from warpladder.workloads.api import Workload
@@ -30,6 +32,7 @@ def test_a_draft_is_measured_only_where_it_is_named() -> None:
     assert measured(planned(workload, "v09_padded_tile", "v01_copy")) == {"v09_padded_tile", "v01_copy"}
 
 
+@pytest.mark.slow
 def test_a_workload_that_is_a_draft_is_measured_only_where_it_is_named(monkeypatch) -> None:
     draft = replace(registry.load("conv2d"), draft=True)
     load = registry.load

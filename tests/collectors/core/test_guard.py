@@ -90,6 +90,7 @@ def test_a_daemon_that_the_command_left_is_ended_too(then: str) -> None:
     assert not is_alive(daemon)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_all_end_when_the_process_that_started_them_is_killed() -> None:
     code = (

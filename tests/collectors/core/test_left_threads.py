@@ -117,6 +117,7 @@ def test_without_other_threads_nothing_waits(monkeypatch: Any) -> None:
     assert threads.at_work() == {}
 
 
+@pytest.mark.slow
 def test_a_cell_begins_when_the_threads_of_others_rest_and_does_not_wait_for_its_own_or_for_one_that_never_rests() -> None:
     threads, busy = LeftThreads(), threading.Event()
     busy.set()

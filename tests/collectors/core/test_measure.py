@@ -120,6 +120,7 @@ def test_a_program_without_device_time_is_sampled_from_end_to_end_alone() -> Non
     assert scopes_of("kernel", "program") == {"kernel": {"device", "end_to_end"}, "program": {"end_to_end"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", [True, False])
 def test_what_the_process_has_frozen_for_its_garbage_collector_stays_frozen(
     frozen: bool, monkeypatch: pytest.MonkeyPatch

@@ -93,6 +93,7 @@ def test_files_of_two_folders_take_each_their_own_neighbours(two: list[Path]) ->
     assert "def scaled(" in twice.variants[0].source_text
 
 
+@pytest.mark.thorough
 def test_they_are_found_in_the_process_that_measures(two: list[Path], tmp_path: Path) -> None:
     run_id, _ = Recorder(make_plan(Request(files=two), LIMITS_HERE), collector_of("host_clock")).record(
         tmp_path / "runs", "", []

@@ -132,6 +132,7 @@ def test_an_interrupt_in_the_middle_of_a_case_ends_the_child_without_a_word(tmp_
     assert (recording.data_dir / recording.stdout.splitlines()[-1]).is_dir()
 
 
+@pytest.mark.thorough
 def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(Request(files=[MISBEHAVING], variants=["good"]), LIMITS_HERE)
     recorder = Recorder(plan, collector_of("host_clock"))

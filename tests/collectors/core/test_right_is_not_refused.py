@@ -106,6 +106,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any
 }  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_passes_and_what_is_wrong_does_not(name: str) -> None:
     inputs, reference, right, wrong = RIGHT[name]
@@ -178,6 +180,7 @@ def test_the_bytes_of_outputs_of_no_fixed_size_are_those_of_the_first_inputs() -
     assert len(set(seen)) > 1 and row["min_bytes"] == 4 * N + 4 * seen[0]
 
 
+@pytest.mark.slow
 def test_an_ill_conditioned_system_may_be_as_far_off_as_a_last_digit_of_its_inputs_makes_it() -> None:
     def system(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         u, v = (np.linalg.qr(rng.standard_normal((40, 40)))[0] for _ in range(2))

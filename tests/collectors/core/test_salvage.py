@@ -339,6 +339,7 @@ def test_a_disk_that_has_room_again_gets_the_run(tiny_disk: Path, elsewhere: Pat
     assert not list(elsewhere.iterdir())
 
 
+@pytest.mark.thorough
 def test_a_disk_that_is_full_from_the_start_is_one_line_before_anything_is_measured(tiny_disk: Path) -> None:
     with pytest.raises(OSError, match="No space left"), (tiny_disk / "ballast").open("wb", buffering=0) as ballast:
         while ballast.write(bytes(4096)):

@@ -1,6 +1,7 @@
 """Parts of an output that are small beside others are judged too, though a norm does not see them."""
 
 import numpy as np
+import pytest
 
 from tests.collectors.core.judged import judged
 from warpladder import compare
@@ -77,6 +78,7 @@ def test_an_output_in_far_smaller_units_is_judged_by_itself() -> None:
     assert found.loc["zero", "detail"] == "joule: relative L2 error 1 is above the tolerance 2e-06"
 
 
+@pytest.mark.slow
 def test_elements_that_cancel_out_are_no_fault_of_other_orders_of_a_sum() -> None:
     def backwards(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         out = np.zeros((len(a), b.shape[1]), S)
@@ -119,6 +121,7 @@ def test_who_needs_absolute_errors_alone_says_so() -> None:
     assert found.loc["by_tanh", "status"] == "ok"
 
 
+@pytest.mark.slow
 def test_small_elements_are_judged_by_the_digits_that_they_can_have() -> None:
     def rough(x: np.ndarray) -> np.ndarray:
         return np.where(abs(x) < 1e-3, x * S(1.1), np.sinh(x))

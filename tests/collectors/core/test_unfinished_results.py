@@ -105,6 +105,7 @@ LATER: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LATER)
 def test_what_is_computed_when_results_are_looked_at_is_part_of_their_time(name: str) -> None:
     def inputs(rng: np.random.Generator) -> np.ndarray:
@@ -193,6 +194,7 @@ def test_work_of_a_thread_after_the_return_is_found_though_it_keeps_ahead_of_a_c
     assert found["status"].to_dict() == {"right": "ok", "ahead": "wrong_result"}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("every", [25, 40])
 def test_every_sample_of_a_small_case_is_compared(every: int) -> None:

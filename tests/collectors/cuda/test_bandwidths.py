@@ -128,6 +128,7 @@ def test_each_mix_has_the_time_of_its_fastest_kernel_at_each_size_cold_and_hot(b
     assert rows["device_2_to_1_cold_16711680_bytes"]["value"] == pytest.approx(2 + 5.57056 * 2 * 0.2 + 5.57056 * 0.25)
 
 
+@pytest.mark.thorough
 def test_a_copy_of_a_device_with_a_latency_and_a_rate_meets_its_floor_at_every_size(
     bandwidths: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from warpladder.workloads import registry
 from warpladder.workloads.api import Buffers, Case, LibraryVariant, Repacked
 
 
+@pytest.mark.slow
 def test_a_library_that_is_installed_but_cannot_be_imported_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """As an extension module that was built for another driver."""
 
@@ -38,6 +39,7 @@ def test_the_values_of_a_config_are_arguments_of_the_library_s_function(monkeypa
     assert given == ["nchw", "nhwc"]
 
 
+@pytest.mark.slow
 def test_a_layout_of_a_library_is_renewed_with_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the library would compute with the filter of the inputs that it was prepared with."""
     repacked = []

@@ -184,6 +184,7 @@ def bench_of(cuda_events: ModuleType, case: Case) -> Any:
     return cuda_events.CudaBench(GAN, case, GAN.make_inputs(case, np.random.default_rng(0)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["v07_overlapped", "v09_graph", "v13_warpgroups_tf32"])
 @pytest.mark.parametrize("case", [COPIED, RESIDENT], ids=["all", "resident"])
 def test_overlapped_copies_have_the_bytes_of_the_case(

@@ -150,6 +150,7 @@ def uses() -> list[tuple[int, str, Mapping[str, int]]]:
     return [(found.number, found.cache, found.phases_ns) for found in first_uses("w", "v", "n=3", ("SOME_CACHE",))]
 
 
+@pytest.mark.slow
 def test_cold_processes_find_empty_caches_and_hot_ones_what_the_last_cold_one_left(fresh: Path) -> None:
     cold = [(number, "cold", {"phase:compile": 100}) for number in range(3)]
     hot = [(number, "hot", {"phase:compile": 99 - number}) for number in range(3)]

@@ -73,7 +73,7 @@ BODIES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @needs_headers
 @pytest.mark.parametrize("name", BODIES)
 def test_a_kernel_includes_headers_of_cuda_and_of_cpp(name: str) -> None:

@@ -10,7 +10,7 @@ from warpladder.collectors.host.ceilings import SMALL_VARIABLE, host_ceilings
 from warpladder.data.names import found_by_size
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("small", "copied", "sides"), [("", "128 MiB", (1024, 2048, 4096)), ("1", "1 MiB", (64,))])
 def test_each_ceiling_says_how_much_it_moved_or_multiplied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: str, copied: str, sides: tuple[int, ...]

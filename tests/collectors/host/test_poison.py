@@ -70,6 +70,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+@pytest.mark.slow
 def test_a_process_keeps_the_memory_of_large_temporary_arrays() -> None:
     """Without a large block that was freed before, the system gives 2,048 new pages each time."""
     ended = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)

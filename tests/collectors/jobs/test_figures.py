@@ -353,6 +353,7 @@ def gaps(work: DeviceWork, chosen: np.ndarray, unit: int) -> dict[str, list[int]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200))
 def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
     rng = np.random.default_rng(seed)

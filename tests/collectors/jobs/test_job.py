@@ -80,6 +80,7 @@ def test_the_traces_of_several_ranks_are_one_on_the_clock_of_the_job(tmp_path: P
         store.ranks_of(run, (7,))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "said"),
@@ -128,6 +129,7 @@ def test_a_missing_rank_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_profiles_of_one_rank_are_refused(tmp_path: Path) -> None:
     Job(ranks=2).write(tmp_path / "job")
     (tmp_path / "job" / "again.json.gz").write_bytes((tmp_path / "job" / "rank-1.json.gz").read_bytes())
@@ -145,6 +147,7 @@ def test_ranks_of_two_jobs_are_refused(tmp_path: Path) -> None:
         imported(tmp_path, tmp_path / "job")
 
 
+@pytest.mark.slow
 def test_differing_iterations_are_said(tmp_path: Path) -> None:
     Job(ranks=2, iterations=3).write(tmp_path / "job")
     Job(ranks=2, iterations=2).write(tmp_path / "short")
@@ -154,6 +157,7 @@ def test_differing_iterations_are_said(tmp_path: Path) -> None:
     assert "ranks have different iterations: 3 in all, 2 on every rank" in texts(notes)
 
 
+@pytest.mark.slow
 def test_a_job_without_collectives_says_so(tmp_path: Path) -> None:
     Job(ranks=2).write(tmp_path / "job", zipped=False)
     for path in (tmp_path / "job").iterdir():

@@ -51,6 +51,7 @@ def imported(folder: Path, name: str, arguments: dict[str, Any]) -> tuple[store.
     return store.open_run(folder / "runs" / run_id), "\n".join(row["text"] for row in notes.rows)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
@@ -72,12 +73,14 @@ def test_the_late_rank_is_found_in_kernels_of_any_library(tmp_path: Path, name: 
     assert set(run.table("collectives")["collective"]) == {"all_reduce"}
 
 
+@pytest.mark.slow
 def test_a_communication_kernel_has_the_same_name_in_all_tables(tmp_path: Path) -> None:
     run, _ = imported(tmp_path, "_ZN5aiter26cross_device_reduce_1stageIDF16bEEvPT_", {})
     names = set(run.table("rank_kernels").query("kind == 'communication'")["name"])
     assert names == set(run.table("collectives")["kernel"]) == {"void aiter::cross_device_reduce_1stage<__bf16>(__bf16*)"}
 
 
+@pytest.mark.slow
 def test_puts_are_communication_in_which_nobody_waits(tmp_path: Path) -> None:
     run, notes = imported(tmp_path, "nvshmemi_proxy_rma_entrypoint", {})
     assert run.table("ranks")["communication_ns"].sum() > 0

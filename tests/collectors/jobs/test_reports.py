@@ -55,6 +55,7 @@ def test_each_process_or_gpu_is_a_rank(tmp_path: Path, places: list[tuple[int, i
     assert run.table("iterations").groupby("rank")["iteration"].apply(list).tolist() == [[0, 1, 2, 3]] * 2
 
 
+@pytest.mark.slow
 def test_ranks_of_a_report_have_one_clock(tmp_path: Path) -> None:
     ranks = imported(tmp_path, JobReport(TWO_PROCESSES).write(tmp_path / "report.sqlite")).table("ranks")
     assert ranks["offset_ns"].tolist() == ranks["drift_ppm"].tolist() == [0, 0]
@@ -155,6 +156,7 @@ def test_ranks_of_a_larger_job_have_the_numbers_of_nccl_and_the_others_are_missi
     assert ranks["status"].to_dict() == {2: "ok", 3: "ok", 0: "missing", 1: "missing"}
 
 
+@pytest.mark.slow
 def test_equal_numbers_of_nccl_are_not_taken(tmp_path: Path) -> None:
     """As of two jobs in one report, or where only communicators of a part of the job are known."""
     notes = Notes()
@@ -188,6 +190,7 @@ def test_kernels_of_a_group_are_one_collective_of_its_size_where_they_are_of_one
     assert lasts == ([own + 5] if same_stream else [own, 5])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("calls", "size"),
     [
@@ -260,6 +263,7 @@ def test_payloads_of_a_real_report_are_the_buckets_of_its_gradients(tmp_path: Pa
     assert sizes.tolist() == 2 * [50_331_648, *6 * [28_351_488], 50_334_720] and sizes[:8].sum() == 2 * PARAMETERS
 
 
+@pytest.mark.slow
 def test_payloads_of_a_real_report_are_of_its_calls(tmp_path: Path) -> None:
     path = tmp_path / "report.sqlite"
     path.write_bytes(lzma.decompress(REAL.read_bytes()))
@@ -280,6 +284,7 @@ def test_a_schema_that_two_processes_describe_differently_is_left_out(tmp_path: 
         assert not len(read_payloads(report, Notes()))
 
 
+@pytest.mark.slow
 def test_ranges_without_payloads_are_said(tmp_path: Path) -> None:
     notes = Notes()
     tables = {**JobReport(TWO_PROCESSES).tables(), **layouts()}

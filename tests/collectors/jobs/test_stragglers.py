@@ -123,6 +123,7 @@ def test_profiles_without_iterations_are_compared_as_a_whole(late_job):
 SHORT = {"ranks": 4, "collectives": 40, "slower": {3: 1.2}, "jitter": 0.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", [(0, 3), (1, 2), (0, 1), (0, 1, 2)])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_further_group_of_some_ranks_changes_neither_the_late_rank_nor_its_lateness(members, seed):
@@ -143,6 +144,7 @@ def test_a_rank_that_waits_the_most_in_all_is_late_where_it_comes_last_in_its_gr
     assert result.late == (3,)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("ranks", "tensor_ranks", "collectives"), [(2, 0, 8), (4, 0, 24), (16, 0, 24), (16, 4, 240)])
 def test_no_rank_is_late_where_arrivals_differ_by_chance(ranks, tensor_ranks, collectives):

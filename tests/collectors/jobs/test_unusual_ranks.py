@@ -58,6 +58,7 @@ def test_a_step_lasts_from_the_end_of_the_one_before_it_also_where_numbers_have_
     assert (frame["duration_ns"] // _US).tolist() == [80, 100, 100]
 
 
+@pytest.mark.slow
 def test_numbers_of_threads_may_be_negative_and_equal_to_that_of_no_thread(tmp_path: Path) -> None:
     """Thread -1 works for 150 us in an operator before each launch; thread 0 has an operator of its own, which launches nothing."""
     events: list[Event] = []
@@ -119,11 +120,13 @@ def test_streams_stand_for_groups_gpu_by_gpu_where_arguments_are_missing(tmp_pat
     assert rows["number"].tolist() == [0, 1, 2, 0, 1, 2]
 
 
+@pytest.mark.slow
 def test_ranks_without_device_work_have_charts_without_values(tmp_path: Path) -> None:
     data = job(tmp_path, [step("step 0", 0, 90), step("step 1", 100, 90), host("aten::mm", 10, 50)])
     assert [chart.figure for chart in SECTION.charts[0].draw(data, Look("light", {}, "", on_gpu=True))]
 
 
+@pytest.mark.slow
 def test_step_numbers_that_start_again_are_told(tmp_path: Path) -> None:
     """Two epochs of steps 0 and 1, and a validation of step 0."""
     notes, events = Notes(), []

@@ -95,6 +95,7 @@ def test_a_comparison_has_no_figures_of_what_runs_in_graphs(tmp_path: Path) -> N
     assert "not known, and not compared" in compare_jobs.render(found, job, job, 0.05, "table")
 
 
+@pytest.mark.slow
 def test_the_warnings_of_the_ranks_are_those_of_the_job(tmp_path: Path) -> None:
     notes = Notes()
     imported(tmp_path, notes)

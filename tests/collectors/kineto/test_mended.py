@@ -110,6 +110,7 @@ def test_random_damage_in_pieces_of_any_size_reads_as_the_whole_json_does(tmp_pa
         assert file.head.distributed == {"rank": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [1, 2])
 @pytest.mark.parametrize("added", ["", "\n", ",", ", \n", "\x00\x00"])
 def test_a_trace_without_its_end_is_read_with_a_warning(tmp_path: Path, lost: int, added: str) -> None:
@@ -120,6 +121,7 @@ def test_a_trace_without_its_end_is_read_with_a_warning(tmp_path: Path, lost: in
     assert any("without the end of its list" in text for text in warnings)
 
 
+@pytest.mark.slow
 def test_a_trace_that_is_cut_off_within_an_event_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     for length in range(TEXT.index(b"[{") + 5, len(TEXT) - 2):

@@ -119,7 +119,7 @@ def test_a_merged_trace_is_read_process_by_process(tmp_path: Path, form: str, ra
     check([part(path, number, tmp_path / "runs") for number in range(ranks)])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_processes_of_two_files_are_ranks_of_one_job(tmp_path: Path) -> None:
     """Of two hosts, each with a trace of two ranks; the ids of processes name the ranks, in another order than the files."""
     paths = [tmp_path / "host-0.json", tmp_path / "host-1.json"]
@@ -246,6 +246,7 @@ def test_ranks_in_step_with_the_same_numbers_are_not_guessed() -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["sorted anyhow, a GPU each", "label and id"])
 def test_synchronisations_are_those_of_their_process(tmp_path: Path, form: str) -> None:
     """Each rank waits for its stream at the end, in 5 + rank us, with a correlation number that the other ranks have too."""

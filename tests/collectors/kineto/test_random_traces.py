@@ -3,10 +3,13 @@
 import gzip
 from pathlib import Path
 
+import pytest
+
 from tests.fuzz import trace_files
 from warpladder.collectors.kineto.events import CallArguments, TraceFile, arguments_of
 
 
+@pytest.mark.slow
 def test_random_traces_are_read_as_json_reads_them(tmp_path: Path) -> None:
     wrong = {seed: said for seed in range(150) if (said := trace_files.check(seed, tmp_path))}
     assert not wrong

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def refused_or_read(path: Path) -> None:
         assert len(str(error).splitlines()) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=300))
 def test_random_bytes(tmp_path_factory, content: bytes) -> None:  # type: ignore[no-untyped-def]
@@ -25,6 +27,7 @@ def test_random_bytes(tmp_path_factory, content: bytes) -> None:  # type: ignore
     refused_or_read(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=60), st.binary(max_size=20), st.data())
 def test_blocks_of_which_some_bytes_changed(tmp_path_factory, details: bytes, payload: bytes, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]

@@ -192,6 +192,7 @@ def test_a_wrong_naming_is_refused_with_an_example(wrong: str) -> None:
         Naming.parse(wrong)
 
 
+@pytest.mark.slow
 def test_a_folder_of_parquet_gives_the_same_run(tmp_path: Path) -> None:
     tables = schema_3_20()
     folder = tmp_path / "report_pqtdir"

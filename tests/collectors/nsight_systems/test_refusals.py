@@ -112,6 +112,7 @@ def test_the_command_refuses_in_one_line_and_still_imports_what_is_good(tmp_path
     assert open_run(tmp_path / "runs" / done.stdout.splitlines()[-1]).info["source"] == "odd name?#%20.sqlite"
 
 
+@pytest.mark.thorough
 def test_several_reports_give_several_runs_and_the_last_line_is_the_last_run(tmp_path: Path) -> None:
     first, second = (write(tmp_path / f"{name}.sqlite", without_a_warning()) for name in "ab")
     done = import_by_command(str(first), str(second), "--data-dir", str(tmp_path / "runs"), "--label", "ours")

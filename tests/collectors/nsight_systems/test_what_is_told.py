@@ -148,12 +148,14 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
     assert lines[-1] == left, "what was found comes before what the profiler left in the report"
 
 
+@pytest.mark.thorough
 def test_an_import_without_a_warning_prints_nothing_but_the_id(tmp_path: Path) -> None:
     write(tmp_path / "r.sqlite", without_a_warning())
     done = command("import", str(tmp_path / "r.sqlite"), "--data-dir", str(tmp_path / "runs"))
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.thorough
 def test_the_profile_command_prints_the_warnings_of_its_report_to_stderr(tmp_path: Path) -> None:
     idle = write(
         tmp_path / "idle.sqlite", {"StringIds": small()["StringIds"], "META_DATA_EXPORT": [{"name": "a", "value": "b"}]}

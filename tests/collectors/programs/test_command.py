@@ -89,7 +89,7 @@ def test_the_answer_has_a_row_for_each_program_and_the_run_s_id_is_its_last_line
     assert run.info["command"] == "warpladder versus 'slow é 7' 'fast | one 7' 'missing 7' --runs=8"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["json", "csv", "markdown"])
 def test_other_formats_have_the_same_rows_and_nothing_else(form: str, tmp_path: Path) -> None:
     done = versus("true", "false", "true", "--runs", "6", "--format", form, "--data-dir", "runs", folder=tmp_path)

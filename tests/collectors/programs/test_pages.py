@@ -29,7 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"folder": str(folder / "runs"), "traced": traced.run_id, "timed": timed.run_id}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("run", ["traced", "timed"])
 def test_every_page_opens(open_app: Open, runs: dict[str, str], page: str, run: str) -> None:

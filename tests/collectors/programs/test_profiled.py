@@ -114,6 +114,7 @@ def test_without_a_report_the_wall_clock_is_kept_and_the_run_says_why(
     assert said in row["text"]
 
 
+@pytest.mark.thorough
 def test_a_program_that_fails_under_the_profiler_alone_keeps_its_times(nsys: None, tmp_path: Path) -> None:
     count = tmp_path / "count"
     failing = script(tmp_path / "p1", f"echo >> {count}; [ $(wc -l < {count}) -lt 6 ] || {{ echo full >&2; exit 4; }}")

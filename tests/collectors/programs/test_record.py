@@ -198,6 +198,7 @@ def test_work_in_the_background_is_timed(tmp_path: Path) -> None:
     assert found and int(found[1]) >= 115, told[0]["text"]
 
 
+@pytest.mark.thorough
 def test_a_hundred_megabytes_of_output_are_compared(tmp_path: Path) -> None:
     commands = ["head -c 100000000 /dev/zero", script(tmp_path / "short", "head -c 99999999 /dev/zero")]
     run = compared(tmp_path, *commands, runs=1, same_output=True)
@@ -277,7 +278,7 @@ class Versus:
         return said
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_comparison_keeps_the_rounds_that_were_done(number: int, tmp_path: Path) -> None:
     versus = Versus(tmp_path)

@@ -173,7 +173,7 @@ def test_ranks_that_fail_alike_are_named_together(monkeypatch: pytest.MonkeyPatc
         bench.close()
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.thorough), 3])
 def test_weights_that_ranks_averaged_are_those_of_one_process_within_rounding(ranks: int) -> None:

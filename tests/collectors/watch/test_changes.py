@@ -173,7 +173,7 @@ def test_a_file_of_any_depth_that_loads_is_compared(tmp_path: Path) -> None:
     assert change.rest == (REST,)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "old", "new", "variants"),
     [
@@ -210,7 +210,7 @@ def test_an_edit_changes_these_variants_and_nothing_else(
     assert (change.names, change.rest, change.gone) == (variants, (), ())
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "old", "new", "rest"),
     [
@@ -288,7 +288,7 @@ def unused():
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("old", "new", "variants"),
     [

@@ -222,6 +222,7 @@ def test_a_file_that_does_not_load_at_first_is_waited_for_and_one_that_hangs_is_
     assert watch.end() == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -104,7 +104,7 @@ def data(folder: Path) -> RunData:
     return load(store.open_run(folder / "synthetic"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_ladder_has_a_column_of_energy_where_the_run_has_it(data: RunData) -> None:
     frame = ladder_query.ladder(data, "conv2d", "n=8192", COLD)
     drawn = ladder_chart.ladder(frame, look(data))

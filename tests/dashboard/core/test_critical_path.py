@@ -78,6 +78,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_segments_cover_the_iteration_without_gap_or_overlap(program: list[Operation], tmp_path: Path) -> None:
@@ -113,6 +114,7 @@ def test_the_gain_of_a_faster_kernel_is_that_of_the_job_with_the_faster_kernel(
         assert gain == pytest.approx(truth, abs=latencies), name
 
 
+@pytest.mark.slow
 def test_the_path_runs_through_the_compute_of_the_straggler_before_each_collective(tmp_path: Path) -> None:
     path = found(PathJob(STRAGGLER, offset_us={0: 5_000.0, 2: -700.0}), tmp_path)
     assert times(path, "name")["gemm"] == 4 * 300
@@ -137,6 +139,7 @@ def test_a_second_rank_limits_the_gain_of_a_faster_kernel(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.slow
 def test_the_path_of_a_late_host_is_its_host(tmp_path: Path) -> None:
     path = found(PathJob(HOST_BOUND), tmp_path)
     assert times(path, "name")["aten::mm"] > 0.8 * path.span.duration_ns / 1e3
@@ -144,6 +147,7 @@ def test_the_path_of_a_late_host_is_its_host(tmp_path: Path) -> None:
     assert gains(path)["gemm"] == 0, "the next iteration begins as late as before"
 
 
+@pytest.mark.slow
 def test_a_synchronisation_leads_to_the_work_that_it_waited_for(tmp_path: Path) -> None:
     path = found(PathJob(SYNCHRONIZED), tmp_path)
     assert times(path, "name")["gemm"] == 500 and times(path, "name")["cudaDeviceSynchronize"] == 8
@@ -163,6 +167,7 @@ def test_the_path_follows_the_stream_that_another_one_waits_for(events: bool, tm
 CHAIN = [Host(50), *repeated([Kernel("norm", 60), Kernel("gemm", 60)], 10), Kernel(REDUCE, 100, 7), Synchronize()]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_starts_before_the_end_of_the_one_before_it_follows_that_one(tmp_path: Path) -> None:
     """Programmatic dependent launch: neighbours of a stream overlap by 2 us. The overlap is one kernel's time on the path, not two's."""
     made = PathJob(CHAIN, ranks=2, early_us=2.0)
@@ -278,6 +283,7 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     assert names["forward"] > 70 and names["backward"] == 80 and names["optimizer"] == 60
 
 
+@pytest.mark.slow
 def test_without_aligned_clocks_the_path_stays_in_the_rank_with_the_longest_iteration(tmp_path: Path) -> None:
     path = found(PathJob(HOST_BOUND, told=False, offset_us={1: 9_999_999.0}), tmp_path)
     assert not path.aligned and set(path.segments["rank"]) == {path.span.rank} == set(path.replayed)
@@ -290,6 +296,7 @@ def test_the_path_stays_in_its_rank_if_the_clocks_cannot_tell_who_came_last(tmp_
     assert len(set(sure.segments["rank"])) > len(set(unsure.segments["rank"])) == 1
 
 
+@pytest.mark.slow
 def test_profiles_without_launches_give_a_path_through_the_streams(tmp_path: Path) -> None:
     path = found(PathJob(STRAGGLER, launches=False), tmp_path)
     assert not path.has_launches and times(path, "name")["gemm"] == 4 * 300
@@ -317,6 +324,7 @@ def test_the_typical_iteration_has_the_median_duration() -> None:
     assert typical(frame) == 4 and typical(frame[:3]) == 5
 
 
+@pytest.mark.slow
 def test_only_the_ranks_of_the_path_are_opened(tmp_path: Path) -> None:
     folder = PathJob(STRAGGLER, ranks=6).write(tmp_path)
     opened = []
@@ -340,6 +348,7 @@ def test_a_path_through_too_many_events_is_not_replayed(tmp_path: Path) -> None:
     assert path.replayed == () and path.kernels["gain_ns"].isna().all() and (path.kernels["tenth_ns"] > 0).all()
 
 
+@pytest.mark.slow
 def test_matches_that_contradict_each_other_are_not_replayed(tmp_path: Path) -> None:
     folder = PathJob(STRAGGLER).write(tmp_path)
     file = folder / "collectives.parquet"

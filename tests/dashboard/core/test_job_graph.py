@@ -121,7 +121,7 @@ def test_a_schedule_whose_stages_send_gradients_on_before_those_of_their_weights
     assert found is not None and (found.micro_batches, found.schedule) == (4, "zero bubble")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_exposed_communication_by_dimension_adds_up_and_is_named_as_the_program_names_its_groups(tmp_path: Path) -> None:
     """Two stages of two tensor-parallel ranks, two replicas: by a second method, from the pieces' own groups and messages."""
     graph = job_graph(imported(Pipelines((100.0, 150.0), micro_batches=4, tensor=2, replicas=2), tmp_path))
@@ -157,6 +157,7 @@ def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> No
     assert told and [*map(float, told.groups())] == pytest.approx([fast / 1e6, slow / 1e6, 100 * (1 - fast / slow)], rel=0.01)
 
 
+@pytest.mark.slow
 def test_late_ranks_of_different_groups_hold_up_different_waits_and_are_levelled_together(tmp_path: Path) -> None:
     late = tuple((rank, 4000.0) for rank in (1, 3))
     job = imported(Pipelines((100.0,), micro_batches=4, tensor=2, replicas=2, late_host_us=late), tmp_path)

@@ -63,12 +63,14 @@ JOIN: list[Operation] = [
 ]
 
 
+@pytest.mark.slow
 def test_the_path_goes_to_the_stream_whose_event_the_profile_names(tmp_path: Path) -> None:
     path = checked(Process(JOIN), tmp_path)
     assert kernels(path) == ["first", "copied", "join"] and not path.segments["inferred"].any()
     assert path.kernels["inferred"].sum() == 0
 
 
+@pytest.mark.slow
 def test_without_the_names_of_events_the_path_goes_to_what_ended_last_and_says_that_it_is_inferred(tmp_path: Path) -> None:
     path = found(Process(JOIN, names=False), tmp_path)
     assert kernels(path) == ["first", "side", "join"]
@@ -77,6 +79,7 @@ def test_without_the_names_of_events_the_path_goes_to_what_ended_last_and_says_t
     assert path.kernels.set_index("name")["inferred"].to_dict() == {"first": 1, "side": 1, "join": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "known"), [("event", True), ("stream", True), ("event", False), ("stream", False)])
 def test_the_host_waits_for_the_stream_or_event_that_the_profile_names(kind: str, known: bool, tmp_path: Path) -> None:
     """`side` ends 2 us after what the host waits for, and before the call returns."""
@@ -94,12 +97,14 @@ def test_the_host_waits_for_the_stream_or_event_that_the_profile_names(kind: str
     assert path.segments["inferred"].sum() == (0 if known else 1)
 
 
+@pytest.mark.slow
 def test_an_event_that_is_recorded_behind_a_wait_waits_too(tmp_path: Path) -> None:
     """The event of stream 21 waits for `side`: no work of stream 21 lies between."""
     program: list[Operation] = [Host(60), Launch("first", 50), Wait(SIDE, HOME), Launch("side", 200, SIDE), Wait(COPY, SIDE), Wait(HOME, COPY), Launch("join", 80), Block("device")]  # fmt: skip
     assert kernels(checked(Process(program), tmp_path)) == ["first", "side", "join"]
 
 
+@pytest.mark.slow
 def test_an_event_that_was_recorded_before_later_work_does_not_wait_for_that_work(tmp_path: Path) -> None:
     program: list[Operation] = [Host(60), Launch("first", 50), Launch("side", 80, SIDE), Wait(HOME, SIDE), Launch("later", 60, SIDE), Launch("join", 80), Block("device")]  # fmt: skip
     assert kernels(checked(Process(program), tmp_path)) == ["side", "join"]

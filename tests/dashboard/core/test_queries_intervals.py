@@ -70,6 +70,7 @@ def test_a_ratio_without_samples_on_one_side_is_not_a_number() -> None:
     assert np.isnan(ratio.ratio) and ratio.n == 0
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_ratio_holds_the_true_ratio_about_as_often_as_it_claims() -> None:
     random = np.random.default_rng(3)
     held = 0

@@ -121,6 +121,7 @@ def test_a_run_with_a_damaged_table_is_bad_and_hides_no_other(tmp_path: Path) ->
     assert "cases.parquet" in found.bad[0].reason
 
 
+@pytest.mark.slow
 def test_ten_thousand_runs_are_asked_in_a_moment() -> None:
     every = run_index.Runs(listed(f"r{day}", day, cases=8, cells=80) for day in range(10_000))
     with cpu_seconds(2):

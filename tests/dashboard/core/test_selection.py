@@ -33,7 +33,7 @@ def test_a_glob_finds_variants_and_the_speedup_stays_that_over_the_hidden_baseli
     assert found["speedup"].tolist() == kept["speedup"].tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_ladder_of_each_chosen_case_is_drawn(data: RunData) -> None:
     workload = data.workloads[0]
     names = list(axes.charted_cases(data, workload)["case"])[:2]

@@ -154,6 +154,7 @@ def test_the_chart_has_two_bars_a_route_and_names_the_fastest_and_the_slowest(fr
     assert "the device takes this time" in row.hovertext[0] and "the device" not in row.hovertext[2]
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_routes_first_for_a_run_of_these_alone(open_app: Open, folder: Path) -> None:
     app: AppTest = open_app(folder, "details", run="routes")
     assert app.button_group(key="choose topic").value == "routes"

@@ -35,6 +35,7 @@ def test_the_breakdown_adds_up(job: warpladder.Job) -> None:
     assert len(job.breakdown()) == 3 and len(job.breakdown("iteration")) == 9
 
 
+@pytest.mark.slow
 def test_frames_of_events_are_of_the_ranks_that_are_asked_for(job: warpladder.Job) -> None:
     assert job.ranks == (0, 1, 2)
     assert set(job.kernels([2])["rank"]) == {2} and len(job.kernels()) == 3 * 24

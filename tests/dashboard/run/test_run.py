@@ -34,7 +34,7 @@ def run(folder: Path) -> Run:
 RECORDED = sorted(path.name for path in store.RECORDED.iterdir())
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("recorded", "scope"),
     [*((name, None) for name in RECORDED), *((name, "all") for name in RECORDED if name.endswith(("c3bc", "02aa", "2f0f")))],
@@ -147,6 +147,7 @@ def test_what_a_run_does_not_have_is_said_in_one_line(run: Run, ask: Any, said: 
     assert said in str(raised.value) and "\n" not in str(raised.value)
 
 
+@pytest.mark.thorough
 def test_a_comparison_counts_the_cells_and_draws_them(folder: Path) -> None:
     made_runs.write(folder, "again", label="again", rounds=12, seed=99)
     found = warpladder.open_run("on the GPU", data_dir=folder).compare("again")

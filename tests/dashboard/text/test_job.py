@@ -44,6 +44,7 @@ def test_a_job_is_named_its_late_rank_the_cause_and_the_kernel_that_differs(made
     assert len(text.splitlines()) <= 24 and max(map(len, text.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_job_add_up_to_its_spans(made: Callable[..., RunData]) -> None:
     """An iteration of a rank spans 77.5 ms: 7 ranks of 4 iterations, 2.17 s. Copies take 2 ms, and idle times 4, 1 and 0.5 ms of each."""
     content = json.loads(job.render(made("parts"), "json"))
@@ -75,7 +76,7 @@ def test_why_no_late_rank_can_be_told_is_a_line(made: Callable[..., RunData]) ->
     assert any(line.startswith("no late rank can be told: ") and "spread by 32.5 ms" in line for line in lines)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_command_prints_the_forms(tmp_path: Path) -> None:
     made_jobs.write(tmp_path)
 
@@ -184,6 +185,7 @@ def test_of_ranks_that_are_equal_none_is_late(tmp_path: Path) -> None:
     assert "no rank is late: the ranks of each group wait equally long" in lines
 
 
+@pytest.mark.slow
 def test_a_job_with_much_to_say_takes_one_screen_and_all_of_it_with_all(
     made: Callable[..., RunData], monkeypatch: pytest.MonkeyPatch
 ) -> None:

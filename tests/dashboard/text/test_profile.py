@@ -61,6 +61,7 @@ def _facts(path: Path, tmp_path: Path) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_profile_add_up_to_its_span(tmp_path: Path) -> None:
     """Communication runs from 55 to 80 us, 5 us of it beside a copy. Work was launched late after 80 us, and in time after 160 us."""
     facts = _facts(_trace(tmp_path / "t.json"), tmp_path)
@@ -125,6 +126,7 @@ def test_idle_time_before_work_without_a_launch_is_a_part_of_its_own(tmp_path: P
     assert not any("next work" in line for line in text)
 
 
+@pytest.mark.slow
 def test_of_several_processes_each_counts_from_its_first_work_to_its_last(tmp_path: Path) -> None:
     """As in a job of two ranks: 100 to 400 us on GPU 0, with 40 us between two kernels, and 150 to 900 us on GPU 1, with 10 us."""
     other, other_thread = reports.GLOBAL_PID + (1 << 24), reports.TID + (1 << 24)
@@ -172,6 +174,7 @@ def test_of_several_reports_the_ids_are_printed_alone(tmp_path: Path) -> None:
     assert len(_said("import", *typed, data_dir=tmp_path / "runs").splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_a_profile_without_device_work_says_how_to_have_some(tmp_path: Path) -> None:
     text = _said("import", str(_trace(tmp_path / "t.json", work=False)), data_dir=tmp_path / "runs")
     assert "no device work in this profile" in text and "ProfilerActivity.CUDA" in text

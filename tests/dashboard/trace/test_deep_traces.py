@@ -145,6 +145,7 @@ def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> No
     assert np.flatnonzero(lit.ranges).tolist() == list(range(depth + 1))
 
 
+@pytest.mark.thorough
 def test_launches_are_projected_alike_by_parents_and_by_times(tmp_path: Path) -> None:
     report = deep_report(tmp_path / "report.sqlite", "closed")
     traces = load(store.open_run(tmp_path / import_report(report, tmp_path, "", None, []))).traces
@@ -169,6 +170,7 @@ def test_what_all_ranges_hold_is_summed_by_hand(tmp_path: Path) -> None:
     assert found["NVTX Inst"].sum() == sum(int(times[number::3].max()) for number in range(3))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("report", FIXTURES, ids=lambda path: f"{path.parent.parent.name} {path.parent.name}")
 def test_windows_give_the_sums_of_every_range_beside_every_kernel(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -162,7 +162,7 @@ def test_of_an_import_nothing_is_left_out_and_nothing_is_asked(open_app: Open, f
     assert "3 of 6 kernels make up 92.9 %" in words(app)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_export_draws_what_the_page_shows_first(folder: Path, recorded: RunData) -> None:
     titles = {chart.name: chart.title for chart in charts_of(recorded, topics=["trace"])}
     assert titles["trace-kernels"] == "2 of 2 kernels make up 100 %: tile 80.6 %"

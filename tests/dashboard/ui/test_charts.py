@@ -195,6 +195,7 @@ def test_the_ladder_has_bars_up_to_twenty_times_the_least_and_marks_beyond_or_wh
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_no_title_compares_the_baseline_with_itself(run: RunData) -> None:
     cold = Timing("device", "cold")
     rungs = ladders.ladder(run, "tensor_transpose", "n=512,perm=210", cold)
@@ -246,6 +247,7 @@ def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
     assert notes and all("operation time, caches warm" in note and " L2" not in note for note in notes)
 
 
+@pytest.mark.thorough
 def test_the_title_of_a_ladder_names_the_peers_that_are_faster_than_its_best_rungs() -> None:
     """At the odd shape cuBLASLt is faster in float32 and in TF32; at 4096³ in neither."""
     recorded, cold = load(store.find_run("H200 mlp_gemm", [store.RECORDED])), Timing("device", "cold")

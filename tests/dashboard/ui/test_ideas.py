@@ -38,6 +38,7 @@ def words(app: AppTest) -> str:
     return " ".join(str(block.value) for block in app.markdown)
 
 
+@pytest.mark.thorough
 def test_the_ladder_names_the_ideas_of_a_rung_and_a_click_shows_the_page(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_pin_that_cannot_be_used_is_a_line(open_app: Open, folder: Path) -> No
     assert "vs pinned host:" in words(page) and "was recorded on" in words(page)
 
 
+@pytest.mark.thorough
 def test_counters_are_shown_beside_those_of_the_pinned_run(open_app: Open, tmp_path: Path) -> None:
     for run_id in ("before", "after"):
         made_sweeps.write_counted(tmp_path, run_id)

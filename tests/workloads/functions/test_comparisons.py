@@ -99,6 +99,8 @@ CASES: dict[str, tuple[Any, Callable[..., Any], Callable[..., Any], Callable[...
 }  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_a_comparison_lets_the_right_pass_and_tells_what_is_wrong(name: str) -> None:
     inputs, reference, right, wrong, how, said = CASES[name]

@@ -120,6 +120,7 @@ def test_layer_norm_s_kernels_compile_without_spills(arch: str) -> None:
         assert {each.spill_bytes for each in compile_variant(variant, kernels, arch).kernels.values()} == {0}
 
 
+@pytest.mark.sampled(2)
 @emulator.needs_compiler
 @pytest.mark.parametrize(("rows", "n"), [(3, 1024), (65, 1024), (2, 4096)])
 @pytest.mark.parametrize("order", ["forward", "backward"])
@@ -201,6 +202,7 @@ def test_the_reduction_s_kernels_compute_the_sum(
         assert out == x.sum(dtype=np.float64), name
 
 
+@pytest.mark.thorough
 @without_gpu
 def test_the_reduction_is_measured_by_numpy_without_a_gpu(tmp_path: Path) -> None:
     found = recorded(tmp_path, EXAMPLES / "reduction.py", "n=1000")

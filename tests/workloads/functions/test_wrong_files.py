@@ -10,6 +10,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.core import plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_wrong_file_ends_the_command_with_one_line(name: str, tmp_path: Path) -> None:
     text, said = FILES[name]

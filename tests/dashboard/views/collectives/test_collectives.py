@@ -124,6 +124,7 @@ def test_groups_of_one_name_are_apart_and_those_of_one_size_can_be_together() ->
     }
 
 
+@pytest.mark.slow
 def test_charts_name_what_takes_the_time_and_the_best_bandwidth(tmp_path: Path) -> None:
     data = load(store.open_run(made_jobs.write(tmp_path)))
     times, bandwidth = SECTION.charts[0].draw(data, look(data))  # type: ignore[call-arg]
@@ -131,6 +132,7 @@ def test_charts_name_what_takes_the_time_and_the_best_bandwidth(tmp_path: Path) 
     assert bandwidth.title == "all_reduce (group 0, 8 ranks): 1.40 GB/s on the bus at 4.00 MB; 25.0 % of that at 1.00 MB"
 
 
+@pytest.mark.slow
 def test_many_groups_are_drawn_up_to_a_number() -> None:
     rows = ({"group": f"<b>{number}", "match": number, "transfer_ns": 100_000 + number} for number in range(20))
     frame = query.by_size(table(*rows), 0.0)

@@ -136,6 +136,7 @@ def test_a_run_compared_from_python_shows_what_is_lost(broken: Path) -> None:
     assert set(found.lost()["status"]) == {"wrong_result", "lost"} and found.lost()["fails"].all()
 
 
+@pytest.mark.thorough
 def test_all_forms_tell_the_same(folder: Path) -> None:
     words = ("before@v04_sliding", "before@v01_naive", "--match", "best", "--format")
     parsed = json.loads(said(folder, *words, "json")[1])
@@ -175,6 +176,7 @@ def test_a_filter_that_no_cell_fits_says_so(open_app: Open, folder: Path) -> Non
     assert "No compared cell fits the filters." in words(open_app(folder, "compare", run="before", like="zzz"))
 
 
+@pytest.mark.thorough
 def test_two_variants_of_one_run_are_compared_on_the_page(open_app: Open, folder: Path) -> None:
     link = {"run": "before", "with": "before", "a": "v04_sliding", "b": "v01_naive"}
     page = open_app(folder, "compare", **link)

@@ -163,6 +163,7 @@ def test_the_page_takes_the_run_of_the_other_device(folder: Path, open_app: Open
     assert "reaches 50.0 % of the memory floor on the H200" in words(app)
 
 
+@pytest.mark.thorough
 def test_processors_are_compared_too(tmp_path: Path, open_app: Open) -> None:
     write(tmp_path, "one", 0, cpu="AMD EPYC 9654 96-Core Processor")
     write(tmp_path, "two", 1, cpu="Intel Xeon")

@@ -10,7 +10,7 @@ from tests.synthetic import made_jobs
 __all__ = ["open_app"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("told", "sentences"),
     [(True, ("Rank 5 is late: the others wait", "Cause: kernels take longer")), (False, ("No late rank can be told: clocks",))],

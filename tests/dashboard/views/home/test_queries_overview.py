@@ -41,6 +41,7 @@ def test_the_overview_finds_the_medians_that_the_synthetic_run_was_made_with(rec
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("of_layer_2", "rows"),
     [
@@ -85,6 +86,7 @@ def test_a_speedup_is_over_the_copy_that_ran_twice_at_that_size() -> None:
     assert (row["best"], row["baseline"], row["speedup"]) == ("v03_c", "v02_b", pytest.approx(4.0))
 
 
+@pytest.mark.thorough
 def test_the_overview_of_a_machine_without_a_gpu_compares_its_host_variants(recorded: tuple[RunData, RunData]) -> None:
     found = overview(recorded[1]).set_index("workload")
     assert found["best"].tolist() == ["numba_parallel", "numba_parallel"]

@@ -87,6 +87,7 @@ def test_the_axis_reaches_the_times_of_the_other_device(tmp_path: Path, a: RunDa
     assert max(figure.layout.xaxis.tickvals) >= 10e6
 
 
+@pytest.mark.thorough
 def test_a_click_on_a_row_or_a_diamond_is_about_the_variant(a: RunData, b: RunData) -> None:
     *rows, marks, _ = drawn(a, b, "n=2", draw=charts.answering).figure.data
     assert [row.customdata[0] for row in rows] == list(marks.customdata) == [0, 1, 2, 3]

@@ -31,6 +31,7 @@ def sent(app: AppTest) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.thorough
 def test_the_source_stands_beside_the_code_with_its_counters(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "machine_code", run="code", variant="v01_naive", config="block=8")
     data = sent(app)

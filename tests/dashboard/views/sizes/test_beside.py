@@ -68,6 +68,7 @@ def test_each_device_has_its_own_floor(a: RunData, b: RunData) -> None:
     assert "floor · H200" not in shares, "100 % of each is one line"
 
 
+@pytest.mark.thorough
 def test_the_data_and_the_name_of_the_chart_change_only_with_a_second_device(a: RunData, b: RunData) -> None:
     alone, both = drawn(a, None), drawn(a, b)
     assert "device" not in alone.data and alone.name == "sizes-w-device-cold-median-time"

@@ -176,6 +176,7 @@ def test_runs_without_the_cell_are_skipped_and_the_newest_run_alone_is_told_with
     assert told.startswith(f"{MINE} became ") and " % slower on 2026-03-20, by one run so far: same source; commit" in told
 
 
+@pytest.mark.slow
 def test_a_wrong_result_is_no_improvement_and_comes_first() -> None:
     """MINE becomes 40 % faster at run 6; the two newest runs say that it is wrong, or that its work was not done."""
     every = []
@@ -239,6 +240,7 @@ def test_a_click_leads_to_the_run_before_and_to_the_runs_beside_the_nearest_step
     assert [pair[:2] for pair in neighbours(found, [of(found, OTHERS[0])], 0)] == []
 
 
+@pytest.mark.slow
 def test_the_chart_marks_the_step_and_shows_each_source_once() -> None:
     found = asked(nights(driver=17, sigma=0.002))
     drawn = chart.trend(found, [of(found)], Look("light", {}, "GPU", True))

@@ -82,6 +82,7 @@ def test_the_map_stands_beside_the_reports_table_and_its_advice(data: RunData) -
     assert sum(tile.text.endswith("best") for tile in chart.figure.layout.annotations) == 16
 
 
+@pytest.mark.thorough
 def test_times_far_apart_stand_on_a_logarithmic_axis_in_weak_scaling() -> None:
     cases = [case(400), case(800, 1)]
     for slow, scale in ((1000, "linear"), (3000, "log")):
@@ -154,6 +155,7 @@ def test_without_runs_of_several_gpus_the_page_says_how_to_record_one(open_app: 
     assert not app.main.get("page_link")
 
 
+@pytest.mark.thorough
 def test_home_leads_to_the_section_where_several_gpus_shared_a_workload(open_app: Open, folder: Path) -> None:
     links = [link.proto for link in open_app(folder, "home", run="scaling").main.get("page_link")]
     assert [link.query_string for link in links if link.page == "devices"] == [

@@ -124,7 +124,7 @@ def test_a_name_of_a_report_is_no_markup(data: RunData) -> None:
     assert "<b>x" not in figure.data[0].hovertext[0]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_page_counts_one_iteration_where_it_is_chosen(open_app: Open, data: RunData, tmp_path: Path) -> None:
     app = open_app(tmp_path, "job_kernels", run="job")
     assert len(plotted(app)) == 2

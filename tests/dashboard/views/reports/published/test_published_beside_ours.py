@@ -118,7 +118,7 @@ def test_a_figure_without_ours_says_why(data: RunData) -> None:
     assert whys == {"nothing of ours does the same", "not measured in this run", "on the page Details"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_published_variant_has_a_mark_of_its_own_also_where_the_run_has_none_of_ours(data: RunData) -> None:
     blocks = ({"variant": "block 16"}, {"variant": "block 32", "config": "block=32"})
     alone = ({"variant": name, "our_variant": "", "workload": "sort"} for name in ("merge", "quick", "radix"))

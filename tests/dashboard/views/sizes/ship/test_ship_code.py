@@ -53,7 +53,7 @@ def expected(found: query.Contest, plan: dispatch.Dispatch) -> list[str]:
     return [name_of(*plan.chosen[case.name]) for case in found.cases]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @needs_cpp
 def test_cpp_chooses_at_every_measured_case_what_the_plan_says(
     shipped: tuple[RunData, query.Contest, dispatch.Dispatch], tmp_path: Path

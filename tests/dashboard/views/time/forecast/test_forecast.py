@@ -118,6 +118,7 @@ def test_the_page_without_a_recording_has_the_commands_that_make_one(folder: Pat
     assert "with every operation at its floor" in words(app)
 
 
+@pytest.mark.thorough
 def test_the_operators_of_graphs_come_from_another_profile_of_the_gpu(tmp_path: Path, open_app: Open) -> None:
     alone, both = tmp_path / "alone", tmp_path / "both"
     graph = imported(alone, GRAPHS / "graph.json.gz", "graph")

@@ -88,6 +88,7 @@ def test_picking_again_replaces_what_was_picked_and_what_the_run_was_recorded_wi
     assert len(transfers.stages(other)) > 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "expression",
     [r"graph (?P<case>\w+)|(?P<variant>\w+)", "^(?P<variant>[a-z]+)", r"^(?P<workload>.)(?P<variant>.*?)(?P<case>\d*)$"],

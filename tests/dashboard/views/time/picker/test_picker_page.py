@@ -31,7 +31,7 @@ def badges(app: AppTest) -> str:
     return " ".join(str(block.value) for block in app.main.markdown if "badge" in str(block.value)).replace("\\", "")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_compares_what_a_link_picked_and_says_so(open_app: Open, annotated: Path, page: str) -> None:
     app = open_app(annotated, page, run="annotated", pick=PICK)
@@ -40,6 +40,7 @@ def test_every_page_compares_what_a_link_picked_and_says_so(open_app: Open, anno
     assert "variants picked by ^(?P<variant>naive|tiled) (?P<case>n=d+)$" in badges(app)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", ["sizes", "ladder"])
 def test_a_page_without_variants_leads_to_the_picker_and_with_picked_ones_compares_them(
     open_app: Open, annotated: Path, page: str
@@ -58,6 +59,7 @@ def test_home_leads_to_the_picker_and_names_no_winner_of_three_samples(open_app:
     assert "no winner: tiled (410 ns) is of only 3 samples" in words(app)
 
 
+@pytest.mark.thorough
 def test_a_suggestion_is_compared_by_one_click_and_undone_by_another(open_app: Open, annotated: Path) -> None:
     app = open_app(annotated, "picker", run="annotated")
     assert app.text_input(key="pattern").value == r"^(?P<variant>\w+) (?P<case>n=\d+)$"

@@ -277,6 +277,7 @@ def test_the_export_has_the_counters(data: RunData) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
     cells = {("v01_simple", HOSTILE): [(HOSTILE, {metrics.TIME: 9.0, **percents(1, 2, 2, 1, 1), **stalls(wait=2)})]}
     hostile = load(store.open_run(made_sweeps.write_counted(tmp_path, "hostile", cells)))

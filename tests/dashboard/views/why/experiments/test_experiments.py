@@ -81,6 +81,7 @@ def test_stages_beyond_the_colours_are_drawn_as_one(data: RunData, monkeypatch: 
     assert found is not None and found.stages == ("to the end", query.OTHERS)
 
 
+@pytest.mark.thorough
 def test_the_export_has_each_chart_with_the_sentence_as_title(data: RunData) -> None:
     titles = [chart.title for chart in charts_of(data, topics=["experiments"])]
     assert [title.partition(":")[0] for title in titles] == [

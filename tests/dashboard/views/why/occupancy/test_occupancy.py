@@ -85,6 +85,7 @@ def test_the_sentence_has_the_limits_of_both_choices(data: RunData) -> None:
     assert list(query.compared(none)["choice"]) == ["as it is", "other choice"]
 
 
+@pytest.mark.thorough
 def test_every_launch_has_a_chart_with_three_curves(data: RunData, frame: pd.DataFrame) -> None:
     charts = [chart for chart in charts_of(data) if chart.name.startswith("what-if")]
     assert len(charts) == len(frame) == len({chart.name for chart in charts})
