@@ -71,7 +71,7 @@ def test_the_wheel_zooms_at_the_pointer_and_the_url_keeps_the_window(page: "sync
     assert (page.url, pixels(page)) == (chosen, shown)
 
 
-def test_keys_pan_zoom_and_fit(page: "sync_api.Page", address: str) -> None:
+def test_keys_pan_zoom_and_fit_and_a_narrower_window_has_the_whole_width(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace&window=4000-8000")
     canvas = page.locator("canvas.lanes")
     for key, expected in (("ArrowRight", (4_800, 8_800)), ("+", (5_800, 7_800)), ("-", (4_800, 8_800)), ("0", (0, 12_300))):
@@ -80,6 +80,9 @@ def test_keys_pan_zoom_and_fit(page: "sync_api.Page", address: str) -> None:
         answered(page, before)
         assert window(page) == expected
     expect(page).not_to_have_url(re.compile("window="), timeout=PATIENCE_MS)
+    page.set_viewport_size({"width": 900, "height": 700})
+    fits = "() => document.querySelector('canvas.lanes').clientWidth <= document.querySelector('.timeline .scroll').clientWidth"
+    page.wait_for_function(fits, timeout=PATIENCE_MS)
 
 
 @pytest.mark.thorough

@@ -214,7 +214,7 @@ class Timeline {
     this.height = Math.max(top, 40);
     this.lanes.style.height = `${this.height}px`;
     const scale = window.devicePixelRatio || 1;
-    const inner = this.lanes.clientWidth || this.outer;
+    const inner = this.scroll.clientWidth || this.outer;  // the canvases keep the width of a wider window
     this.width = Math.max(inner - LABELS_PX - 6, 50);
     for (const [canvas, height] of [[this.lanes, this.height], [this.axis, AXIS_PX]]) {
       canvas.width = Math.round(inner * scale);
