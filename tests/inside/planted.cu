@@ -118,10 +118,11 @@ __global__ void divergence(const float* __restrict__ x, float* __restrict__ y, i
 }
 
 template <bool SLOW>  // every element adds to one of eight addresses
-__global__ void atomics(const float* __restrict__ x, float* __restrict__ y, int n) {
+__global__ void atomics(const float* __restrict__ x, float* __restrict__ y, float* __restrict__ bins, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, bin = min(7, int(x[i] * 8.0f));
+  y[i] = bin;
   if (SLOW) {
-    atomicAdd(y + bin, 1.0f);
+    atomicAdd(bins + bin, 1.0f);
   } else {
     __shared__ int count[8];
     if (threadIdx.x < 8) count[threadIdx.x] = 0;
@@ -131,7 +132,7 @@ __global__ void atomics(const float* __restrict__ x, float* __restrict__ y, int 
       if (threadIdx.x % 32 == 0) atomicAdd(count + k, __popc(lanes));
     }
     __syncthreads();
-    if (threadIdx.x < 8) atomicAdd(y + threadIdx.x, float(count[threadIdx.x]));
+    if (threadIdx.x < 8) atomicAdd(bins + threadIdx.x, float(count[threadIdx.x]));
   }
 }
 

@@ -1,6 +1,6 @@
 """Twelve pairs of kernels: `v01_slow` has one flaw, named for its case, and `v02_fast` does the same work without it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ class Pair:
     Attributes:
         n: threads, or elements where a thread has several.
         reference: of the values.
+        fast_reference: of the fast kernel, where it differs.
         threads: of a block.
         of_block: elements of a block.
         blocks: of the slow and of the fast kernel; 0 for as many as the elements take.
@@ -38,6 +39,7 @@ class Pair:
     arguments: tuple[str, ...] = ("x", "y")
     is_template: bool = True
     shared: int = 0
+    fast_reference: Callable[[Values], Values] | None = None
 
 
 def _smoothed(x: Values) -> Values:
@@ -61,7 +63,37 @@ def _twice(x: Values) -> Values:
 
 
 def _bins(x: Values) -> Values:
-    return np.bincount(np.minimum(7, (x.astype(np.float32) * np.float32(8)).astype(int)), minlength=8).astype(float)
+    return np.minimum(7, (8.0 * x).astype(int)).astype(float)
+
+
+def _chased(x: Values) -> list[Values]:
+    at, found = np.arange(len(x)), []
+    for _ in range(64):
+        at = (at * 5 + 12345) & (len(x) - 1)
+        found.append(x[at])
+    return found
+
+
+def _four(x: Values) -> Values:
+    return np.stack([np.roll(x, by) for by in range(4)], axis=1)
+
+
+def _eight_ways(x: Values) -> Values:
+    ways: list[Callable[[Values], Values]] = [
+        lambda v: v * 0.5 + 0.1,
+        lambda v: v * v * 0.5 + 0.2,
+        lambda v: v * v - v + 0.3,
+        lambda v: 0.5 - (v * 0.25 + v * v * 0.125),
+        lambda v: abs(v - 0.5),
+        lambda v: np.maximum(v * 0.9, 0.05),
+        lambda v: np.minimum(v * 1.1, 0.95),
+        lambda v: 1.0 - v * 0.75,
+    ]
+    values = x.reshape(-1, 8).copy()
+    for kind, way in enumerate(ways):
+        for _ in range(300):
+            values[:, kind] = way(values[:, kind])
+    return values.ravel()
 
 
 def _steps(x: Values, factor: float, summand: float, count: int) -> Values:
@@ -70,21 +102,19 @@ def _steps(x: Values, factor: float, summand: float, count: int) -> Values:
     return x
 
 
-def _nothing(x: Values) -> Values:
-    return np.zeros(len(x))
-
-
 _N: Final = 1 << 20
 PAIRS: Final = {
     "spills": Pair(1 << 23, _smoothed, of_block=256 * 64),
     "bank_conflicts": Pair(1 << 21, _sums_of_rows, 1024, 1024),
     "local_arrays": Pair(_N, _of_local),
-    "pointer_chasing": Pair(_N, _nothing, arguments=("x", "y", "next")),
+    "pointer_chasing": Pair(
+        _N, lambda x: _chased(x)[-1], arguments=("x", "y", "next"), fast_reference=lambda x: sum(_chased(x))
+    ),
     "tail": Pair(*(_SMS * (_SMS + 1) * 256, _twice), of_block=1, blocks=(_SMS + 1, _SMS), is_template=False, shared=_ONE_BLOCK),
-    "misaligned_vectors": Pair(1 << 22, _nothing, arguments=("bytes", "y")),
-    "same_address_stores": Pair(_N, _twice),
-    "divergence": Pair(_N, _nothing),
-    "atomics": Pair(_N, _bins),
+    "misaligned_vectors": Pair(1 << 22, lambda x: _four(x).sum(axis=1), arguments=("bytes", "y")),
+    "same_address_stores": Pair(_N, lambda x: np.append(_twice(x), np.arange(1.0, 17.0))),
+    "divergence": Pair(_N, _eight_ways),
+    "atomics": Pair(_N, _bins, arguments=("x", "y", "bins")),
     "barriers": Pair(_N, lambda x: _steps(x, 0.5, 0.25, 512), 1024, 1024),
     "conversions": Pair(_N, lambda x: _steps(x, 0.7, 0.3, 128)),
     "too_few_blocks": Pair(_N, _twice, blocks=(32, 8 * _SMS), is_template=False),
@@ -122,8 +152,16 @@ def _inputs(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
     if "next" in pair.arguments:
         inputs["next"] = ((np.arange(pair.n, dtype=np.uint32) * 5 + 12345) & (pair.n - 1)).astype(np.int32)
     if "bytes" in pair.arguments:
-        inputs["bytes"] = rng.random(4 * pair.n, dtype=np.float32).view(np.uint8)
+        inputs["bytes"] = _four(inputs["x"]).ravel().view(np.uint8)
     return inputs
+
+
+def _scratch(case: Case, config: Params) -> dict[str, Buffer]:
+    return {"bins": Buffer((8,), zeroed=True)} if "bins" in pair_of(case).arguments else {}
+
+
+def _right(reference: Callable[[Values], Values], inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {"y": reference(inputs["x"].astype(np.float64))}
 
 
 WORKLOAD = Workload(
@@ -134,11 +172,17 @@ WORKLOAD = Workload(
         for rank, (flaw, pair) in enumerate(PAIRS.items())
     ),
     variants=(
-        CudaVariant("v01_slow", "Slow", "rung", source=_SOURCE, launches=_launches(True)),
-        CudaVariant("v02_fast", "Fast", "rung", source=_SOURCE, launches=_launches(False)),
+        CudaVariant("v01_slow", "Slow", "rung", source=_SOURCE, launches=_launches(True), scratch=_scratch),
+        CudaVariant(
+            *("v02_fast", "Fast", "rung"),
+            source=_SOURCE,
+            launches=_launches(False),
+            scratch=_scratch,
+            reference=lambda case, inputs: _right(pair_of(case).fast_reference or pair_of(case).reference, inputs),
+        ),
     ),
     buffers=_buffers,
     make_inputs=_inputs,
-    reference=lambda case, inputs: {"y": pair_of(case).reference(inputs["x"].astype(np.float64))},
+    reference=lambda case, inputs: _right(pair_of(case).reference, inputs),
     baseline="v01_slow",
 )
