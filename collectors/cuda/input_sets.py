@@ -39,6 +39,7 @@ class InputSets:
         self._sets: Sequence[Mapping[str, Array]] = ()
         self._new: Mapping[str, np.ndarray] = {}  # what `load` was given last, and its copy on the device
         self._new_on_device: Mapping[str, Array] = {}
+        self._new_prints: Mapping[str, int] = {}
         self.loaded: int | None = 0
         self.on_host = first
         self._prints: list[dict[str, int]] = [self._fingerprints()]
@@ -72,15 +73,24 @@ class InputSets:
             self._new, self._new_on_device = inputs, {}
             self._new_on_device = next(iter(_on_device([inputs])), {})
         self._fill(self._new_on_device, inputs)
-        self.loaded, self.on_host, self._loaded_prints = None, inputs, self._fingerprints()
+        self._new_prints = self._loaded_prints = self._fingerprints()
+        self.loaded, self.on_host = None, inputs
 
     def changed(self) -> tuple[str, ...]:
-        """Return the names of the buffers that no longer hold what was loaded, and restore them."""
-        prints = self._fingerprints()
-        names = tuple(name for name, fingerprint in prints.items() if fingerprint != self._loaded_prints[name])
-        if names:
-            self._set({name: self.on_host[name] for name in names})
-        return names
+        """Return the names of the inputs whose buffer or copy on the device no longer holds what was loaded, and restore both.
+
+        A kernel that writes past the end of a buffer may meet the copies, which the next variant would read.
+        """
+        held = [(self._buffers, self.on_host, self._loaded_prints), *zip(self._sets, self._hosted, self._prints, strict=False)]
+        if self._new_on_device:
+            held.append((self._new_on_device, self._new, self._new_prints))
+        names = list[str]()
+        for arrays, on_host, prints in held:
+            damaged = [name for name, array in arrays.items() if self._device.fingerprint(array) != prints[name]]
+            if damaged:
+                self._set({name: on_host[name] for name in damaged}, arrays)
+            names += damaged
+        return tuple(dict.fromkeys(names))
 
     def close(self) -> None:
         """Free the memory."""
@@ -96,9 +106,9 @@ class InputSets:
         for name, array in on_device.items():
             self._buffers[name].data.copy_from_device_async(array.data, array.nbytes, self._device.stream)
 
-    def _set(self, inputs: Mapping[str, np.ndarray]) -> None:
+    def _set(self, inputs: Mapping[str, np.ndarray], arrays: Mapping[str, Array] | None = None) -> None:
         for name, array in inputs.items():
-            self._buffers[name].set(array, self._device.stream)
+            (arrays or self._buffers)[name].set(array, self._device.stream)
         self._device.stream.synchronize()
 
     def _became(self, number: int) -> None:
