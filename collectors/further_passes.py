@@ -33,7 +33,7 @@ _ROUNDS: Final = 3
 #: About how long the profiler takes to start, one cell its inputs and its verification, and one launch its passes.
 _SECONDS_TO_START: Final = 15.0
 _SECONDS_A_CELL: Final = 1.5
-_SECONDS_A_LAUNCH: Final = 1.0
+_SECONDS_A_LAUNCH: Final = 1.5
 #: Most launches of a cell whose counters are read, so that one cell does not take minutes.
 _MOST_LAUNCHES: Final = 32
 #: Sources of a tracer's findings about its own trace. Findings about cells and samples come from the pass whose times count.
