@@ -61,7 +61,9 @@ def _allow_shared(launch: Launch, function: Any) -> None:
 
 def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:
     """Allocate scratch on the current GPU, in its state before the first operation."""
-    scratch = {name: cupy.zeros(buffer.shape, buffer.storage) for name, buffer in declared.items()}
+    scratch = {
+        name: (cupy.zeros if buffer.zeroed else cupy.empty)(buffer.shape, buffer.storage) for name, buffer in declared.items()
+    }
     poison({name: array for name, array in scratch.items() if not declared[name].zeroed})
     return scratch
 

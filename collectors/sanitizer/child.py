@@ -31,13 +31,14 @@ def run(
     """
     import cupy
 
-    from warpladder.collectors.cuda import device, events
+    from warpladder.collectors.cuda import device, events, launch
 
     cupy.cuda.set_allocator(None)
     # Nothing is timed here, and 15 times 500 empty kernels take minutes under a tool.
     vars(device).update(EMPTY_KERNELS=1, REPETITIONS=1)
     if leave_unwritten:
-        vars(events).update(poison=lambda buffers: None)
+        for module in (events, launch):
+            vars(module).update(poison=lambda buffers: None)
     for case, of_case in groupby(cells, key=itemgetter(0)):
         inputs = workload.make_inputs(case, np.random.default_rng(1))
         reference = workload.reference(case, inputs)

@@ -118,12 +118,12 @@ class Pass:
     """The pass over the workloads of a plan.
 
     Args:
-        run: the run with the times. Its variants for a GPU are checked, except libraries that are peers.
+        run: the run with the times. Its variants for a GPU are checked, wrong ones too, except libraries that are peers.
     """
 
     def __init__(self, plan: Plan, run: store.Run) -> None:
-        right = {(row["workload"], row["variant"]) for row in run.records("results") if row["status"] == "ok"}
-        own = {(row["workload"], row["variant"]) for row in run.records("variants") if _is_own(row)} & right
+        measured = {(row["workload"], row["variant"]) for row in run.records("results") if row["status"] != "skipped"}
+        own = {(row["workload"], row["variant"]) for row in run.records("variants") if _is_own(row)} & measured
         self.cells: dict[WorkloadRef, list[Names]] = {}
         for ref in dict.fromkeys(job.workload for job in plan.jobs):
             workload = next(each for each in plan.workloads if each.name == ref.name)
@@ -134,6 +134,8 @@ class Pass:
     def about(self) -> str:
         """What the pass does, in words."""
         number = len({(ref.name, name) for ref, cells in self.cells.items() for name, _, _ in cells})
+        if not number:
+            return "no variant under compute-sanitizer: none that runs kernels was measured"
         return f"{counted(number, 'variant')} under {', '.join(TOOLS)} of compute-sanitizer, at the smallest case of each"
 
     def rows(self) -> list[dict[str, Any]]:

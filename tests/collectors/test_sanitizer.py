@@ -62,6 +62,30 @@ INITCHECK = """========= COMPUTE-SANITIZER
 =========     Address 0x7f3c7ec000fc
 ========= ERROR SUMMARY: 1 error
 """
+#: What 2025.3.1 prints about a kernel of NVRTC, whose source is named after it; host frames cut.
+PAST_THE_END = """========= COMPUTE-SANITIZER
+========= Invalid __global__ write of size 4 bytes
+=========     at past_the_end+0x120 in past_the_end:9
+=========     by thread (0,0,0) in block (0,0,0)
+=========     Access to 0x7f063ba06200 is out of bounds
+=========     and is 1 bytes after the nearest allocation at 0x7f063ba05200 of size 4,096 bytes
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: enqueue in launch.py:47
+=========         Host Frame: main in run_every_kernel.py:116
+=========
+Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure
+========= Target application returned an error
+========= ERROR SUMMARY: 1 error
+"""
+NO_BARRIER = """========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at no_barrier+0xf0 in no_barrier:14
+=========     and Read access at no_barrier+0x100 in no_barrier:15 [4096 hazards]
+=========
+right planted_faults n=1024 no_barrier
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
 
 
 def test_findings_are_read_with_kernel_and_line_and_counted() -> None:
@@ -78,17 +102,22 @@ def test_findings_are_read_with_kernel_and_line_and_counted() -> None:
     assert list(map(str, findings(SYNCCHECK))) == [barrier]
     read = "Uninitialized __global__ memory read of size 4 bytes at memset_error.cu:41 in vectorAdd"
     assert list(map(str, findings(INITCHECK))) == [read]
+    past = {"Invalid __global__ write of size 4 bytes at past_the_end:9 in past_the_end": 1}
+    assert {str(each): times for each, times in findings(PAST_THE_END).items()} == past
+    race = "race of a write and a read at no_barrier:14 in no_barrier and at no_barrier:15 in no_barrier"
+    assert list(map(str, findings(NO_BARRIER))) == [race]
     assert not any(map(is_clean, (MEMCHECK, RACECHECK, SYNCCHECK, INITCHECK, "right planted_faults n=1024 sound\n")))
     assert is_clean("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)")
 
 
 class Timed:
-    """A run in which all variants of the planted faults are right."""
+    """A run in which all variants of the planted faults were measured, one with wrong results."""
 
     def records(self, table: str) -> list[dict[str, Any]]:
         names = [variant.name for variant in planted_faults.WORKLOAD.variants]
-        about = {"status": "ok", "kind": "cuda", "role": "specimen"}
-        return [{"workload": "planted_faults", "variant": name, **about} for name in names]
+        about = {"kind": "cuda", "role": "specimen"}
+        statuses = {"past_the_end": "wrong_result"}
+        return [{"workload": "planted_faults", "variant": name, "status": statuses.get(name, "ok"), **about} for name in names]
 
 
 def test_a_finding_is_of_the_variant_that_has_it_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Workload
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Role, Workload
 
 N = 1024
 
@@ -36,7 +36,8 @@ def kernel(name: str) -> CudaVariant:
         return (Launch(name, (N // 64, 1, 1), (64, 1, 1), ("x", "y", "unwritten")),)
 
     scratch = {"unwritten": Buffer((N,))}
-    return CudaVariant(name, name, "specimen", source=SOURCE, launches=launches, scratch=lambda case, config: scratch)
+    role: Role = "rung" if name == "sound" else "specimen"
+    return CudaVariant(name, name, role, source=SOURCE, launches=launches, scratch=lambda case, config: scratch)
 
 
 WORKLOAD = Workload(

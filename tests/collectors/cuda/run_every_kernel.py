@@ -2,26 +2,18 @@
 
     compute-sanitizer --tool racecheck python -m tests.collectors.cuda.run_every_kernel cnn_conv --variants v02_naive
 
-Every buffer is an allocation of its own and exactly its size, so that the tool knows where it ends; outputs are compared on the host,
-so that the tool watches little that is not ours; machine code has its line numbers.
+The cells run as in the pass `--sanitize`.
 """
 
 import argparse
 import sys
-from collections.abc import Collection, Iterator
-from functools import partial
+from collections.abc import Collection
 from importlib import import_module
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from warpladder.collectors.choice import gpu_problem
-from warpladder.collectors.core.agreement import compare
-from warpladder.collectors.core.bench import Unavailable
-from warpladder.collectors.core.verify import poison, widened_outputs
+from warpladder.collectors.sanitizer.child import run
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant, Params, Workload, WorkloadError
 
@@ -55,40 +47,6 @@ def emulated(workload: Workload) -> list[Case]:
     return list(import_module(module).emulation_cases()) if workload.name in registry.names() else []
 
 
-def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) -> Iterator[tuple[bool, str]]:
-    """Whether each cell is right, and a line that says so."""
-    import cupy
-
-    from warpladder.collectors.cuda import device, events
-
-    cupy.cuda.set_allocator(None)
-    # Nothing is timed here, and 15 times 500 empty kernels take minutes under a tool.
-    device.EMPTY_KERNELS = device.REPETITIONS = 1
-    if leave_unwritten:
-        events.poison = lambda buffers: None
-    for case, of_case in groupby(cells(workload, names), key=itemgetter(0)):
-        inputs = workload.make_inputs(case, np.random.default_rng(1))
-        reference = workload.reference(case, inputs)
-        bench = events.CudaBench(workload, case, inputs)
-        for _, variant, config in of_case:
-            cell = " ".join((workload.name, case.name, variant.name, *(f"{key}={value}" for key, value in config.items())))
-            bench.outputs = {name: cupy.empty_like(array) for name, array in bench.outputs.items()}
-            try:
-                operation = bench.prepare(variant, config)
-            except Unavailable as error:
-                yield True, f"skipped {cell}: it {error}"
-                continue
-            expected = variant.reference(case, inputs) if variant.reference else reference
-            for way in filter(None, (partial(bench.run, operation), operation.from_end_to_end)):
-                if not leave_unwritten:
-                    poison(bench.outputs)
-                outputs = {name: array.get() for name, array in way().items()}
-                given = widened_outputs(outputs, workload.buffers(case)[1])
-                agreement = compare(given, expected, workload.tolerance[variant.precision])
-                yield agreement.ok, f"right {cell}" if agreement.ok else f"WRONG {cell}: {agreement.detail}"
-        bench.close()
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="run_every_kernel", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -113,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     if problem:
         parser.error(problem)
     all_right = True
-    for right, line in run(workload, chosen.variants, leave_unwritten=chosen.leave_unwritten):
+    for right, line in run(workload, cells(workload, chosen.variants), leave_unwritten=chosen.leave_unwritten):
         print(line, flush=True)
         all_right &= right
     return 0 if all_right else 1
