@@ -81,9 +81,11 @@ class InputSets:
 
         A kernel that writes past the end of a buffer may meet the copies, which the next variant would read.
         """
-        held = [(self._buffers, self.on_host, self._loaded_prints), *zip(self._sets, self._hosted, self._prints, strict=False)]
-        if self._new_on_device:
-            held.append((self._new_on_device, self._new, self._new_prints))
+        held = [
+            (self._buffers, self.on_host, self._loaded_prints),
+            (self._new_on_device, self._new, self._new_prints),  # empty where none is kept
+            *zip(self._sets, self._hosted, self._prints, strict=False),
+        ]
         names = list[str]()
         for arrays, on_host, prints in held:
             damaged = [name for name, array in arrays.items() if self._device.fingerprint(array) != prints[name]]
