@@ -259,7 +259,7 @@ _TIMERS: Final = tuple(
 
 
 #: The function without the conversion to names, which takes ten times as long.
-_handler_of: Final[Callable[[int], Any]] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_handler_of: Final[Callable[[int], Any]] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
 
 
 def _signal_handlers() -> list[Any]:

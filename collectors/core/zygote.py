@@ -1,8 +1,8 @@
 """A process that imports what variants need once, and forks the processes that measure.
 
 PyTorch or Numba take seconds to import. The zygote imports them and runs no variant. Each process that measures is a copy of it as it was
-after the imports. What a copy would not work with keeps it from copying: threads, other than those of OpenBLAS, which prepare for it, and a
-GPU in use. Then it starts processes that import everything themselves.
+after the imports. What a copy would not work with keeps it from copying: threads, other than those of OpenBLAS and pyarrow, which prepare for
+it, and a GPU in use. Then it starts processes that import everything themselves.
 
 Copies have the same addresses, and times differ between processes because addresses do. So each copy first puts a gap of random size
 before the memory that it will get.
@@ -28,6 +28,8 @@ from warpladder.collectors.core import guard
 MOST_BYTES: Final = 1 << 20
 #: File descriptors of a request: the pipe to the recorder, the memory shared with it, the guard's lifeline, and where its exit code goes.
 DESCRIPTORS: Final = 4
+#: The thread with which the allocator of pyarrow gives memory back. It ends before a fork (jemalloc, background_thread.c).
+_OF_JEMALLOC: Final = "jemalloc_bg_thd"
 _THREAD_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
 _TASKS, _MAPS, _OPEN_FILES = Path("/proc/self/task"), Path("/proc/self/maps"), Path("/proc/self/fd")
 #: Pages of the largest gap: large blocks are aligned to 2 MiB where the system gives pages of that size.
@@ -78,7 +80,8 @@ def why_not() -> str:
     libraries = {line.split()[-1] for line in _MAPS.read_text().splitlines() if "openblas" in line}
     asked = next((value for name in _THREAD_VARIABLES if (value := os.environ.get(name, "")).isdigit()), "")
     of_blas = len(libraries) * max(int(asked or os.cpu_count() or 1) - 1, 0)
-    if len(os.listdir(_TASKS)) > 1 + of_blas:  # noqa: PTH208 - only their number is needed
+    threads = [each for each in _TASKS.iterdir() if (each / "comm").read_text().strip() != _OF_JEMALLOC]
+    if len(threads) > 1 + of_blas:
         return "it has threads"
     for number in _OPEN_FILES.iterdir():
         with suppress(OSError):
