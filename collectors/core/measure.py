@@ -50,7 +50,7 @@ from warpladder.collectors.core.stopwatch import Stopwatch, phase_rows
 from warpladder.data.names import Phase, Source, Spent
 from warpladder.workloads.api import Case, Variant, Workload, format_params
 
-#: Executions before the first sample of a cell.
+#: Executions before the first sample of a cell; one on a host, where the same call was verified before.
 WARM_UPS = 3
 
 
@@ -449,7 +449,7 @@ class _BenchRun:
 
         for cell in verified:
             self._durations.pop((cell, how), None)
-        few = replace(limits, min_rounds=1, max_rounds=WARM_UPS, seconds=limits.seconds / 10)
+        few = replace(limits, min_rounds=1, max_rounds=WARM_UPS if self._bench.gpus else 1, seconds=limits.seconds / 10)
         warm_ups = replace(self._turn, limits=few)
         entries = [Entry(cell) for cell in verified]
         run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)

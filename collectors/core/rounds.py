@@ -22,7 +22,9 @@ RETRIES: Final = 3
 #: A cell with so many samples that stayed throttled reaches the power limit by itself, and one of which half of the samples, and so many,
 #: stayed interrupted is longer than the system's slices of time: no more of its samples are repeated.
 STEADY: Final = 2
+#: Rounds between two looks at the intervals, and the part of all rounds, which may be more: a look takes as long as all samples together.
 _CHECK_EVERY: Final = 5
+_CHECK_AFTER: Final = 8
 #: The fewest rounds of a further process: the median of three samples withstands a bad one.
 _FEWEST_OF_PROCESS: Final = 3
 #: Rounds of a scope where a budget leaves time for more than the set asks for.
@@ -272,7 +274,7 @@ def run_rounds(
             continue
         out_of_rounds = rounds >= limits.max_rounds
         out_of_time = clock() - started >= limits.seconds
-        if out_of_rounds or out_of_time or rounds % _CHECK_EVERY == 0:
+        if out_of_rounds or out_of_time or rounds % max(_CHECK_EVERY, rounds // _CHECK_AFTER) == 0:
             widths = {entry: relative_half_width(durations[entry]) for entry in entries}
             converged = all(width <= limits.target for width in widths.values())
             if converged or out_of_rounds or out_of_time:
