@@ -242,11 +242,11 @@ class Problems:
         return Problem(self._workload, self._case, np.random.default_rng(), self._watch).inputs
 
     def same_for_all(self, tolerances: Mapping[str, float]) -> list[str]:
-        """The outputs that are nearly the same for two sets; see `verify.same_for_all_inputs`."""
-        pair = [problem.usual for problem in self.sets[:VERIFIED]]
-        if len(pair) < VERIFIED or pair[0] is None or pair[1] is None:
-            return []
-        return same_for_all_inputs(pair[0], pair[1], tolerances)
+        """The outputs that are nearly the same for all sets with references, as a single number may be for two by chance; see
+        `verify.same_for_all_inputs`."""
+        first, *others = (problem.usual for problem in self.sets[: self.referenced])
+        same = [same_for_all_inputs(first, other, tolerances) for other in others if first is not None and other is not None]
+        return [name for name in same[0] if all(name in each for each in same)] if same else []
 
 
 # -- variants that keep results ------------------------------------------------------------------------------------------------

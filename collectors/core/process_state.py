@@ -12,7 +12,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from operator import itemgetter
 from pathlib import Path
 from types import FunctionType
@@ -34,6 +34,7 @@ _FLOATING_POINT: Final = {"x86_64": (28, 0xE040), "aarch64": (0, 0x01C80000)}
 _ASIDE: Final = 200
 #: The threads of this process, and variables with which a user binds those of OpenMP to processors.
 _TASKS: Final = Path("/proc/self/task")
+_LINKS_OF_ONE: Final = 3  # of that folder, where there is one thread
 _BINDING: Final = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
@@ -129,14 +130,14 @@ def _of_arithmetic() -> Iterator[_Setting]:
         return
     offset, mask = place
     environment = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
+    register, read = ctypes.c_uint32.from_buffer(environment, offset), library.fegetenv
 
     def get() -> int:
-        library.fegetenv(environment)
-        return ctypes.c_uint32.from_buffer(environment, offset).value & mask
+        read(environment)
+        return register.value & mask
 
     def write(bits: int) -> None:
-        library.fegetenv(environment)
-        register = ctypes.c_uint32.from_buffer(environment, offset)
+        read(environment)
         register.value = register.value & ~mask & 0xFFFFFFFF | bits
         library.fesetenv(environment)
 
@@ -169,6 +170,8 @@ def _set_scheduler(before: int) -> None:
 
 def _processors_of_threads() -> set[frozenset[int]]:
     """The sets of processors that threads of this process may run on, without regard to which threads there are."""
+    if _TASKS.stat().st_nlink == _LINKS_OF_ONE:
+        return {frozenset(os.sched_getaffinity(0))}
     found = set()
     for thread in os.listdir(_TASKS):  # noqa: PTH208 - a text is all that is needed, after each sample
         with suppress(OSError):  # it has ended
@@ -200,15 +203,14 @@ def _set_tracing_of_memory(on: bool) -> None:
         tracemalloc.stop()
 
 
-def _decimal_context() -> tuple[dict[str, Any], list[Any]]:
-    """The settings of the context by name, and the conditions that raise exceptions."""
-    context = decimal.getcontext()
-    names = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
-    return {name: getattr(context, name) for name in names}, [each for each, is_on in context.traps.items() if is_on]
+def _decimal_context() -> tuple[Any, ...]:
+    """The settings of the context, as its class takes them, without the conditions that occurred."""
+    *settings, _, raised = decimal.getcontext().__reduce__()[1]
+    return (*settings, [], raised)
 
 
-def _set_decimal_context(before: tuple[dict[str, Any], list[Any]]) -> None:
-    decimal.setcontext(decimal.Context(**before[0], flags=[], traps=before[1]))
+def _set_decimal_context(before: tuple[Any, ...]) -> None:
+    decimal.setcontext(decimal.Context(*before))
 
 
 def _set_garbage_collection(before: tuple[bool, tuple[int, int, int]]) -> None:
@@ -327,7 +329,12 @@ def _is_strict(each: Any) -> bool:
 
 
 def _strict_filters() -> list[Any]:
-    return [each for each in warnings.filters if _is_strict(each)]
+    return _strict_of(tuple(warnings.filters))
+
+
+@lru_cache(maxsize=1)
+def _strict_of(filters: tuple[Any, ...]) -> list[Any]:
+    return [each for each in filters if _is_strict(each)]
 
 
 def _set_strict_filters(before: list[Any]) -> None:
