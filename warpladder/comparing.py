@@ -45,6 +45,10 @@ _ALTERED: Final = {
     True: "each sample had other arguments than yours: each real number was multiplied by a random factor from 0.5 to 1",
     False: "each sample had other arguments than yours: each array of real numbers was multiplied by a random factor from 0.5 to 1",
 }
+_SCALED: Final = (
+    "not checked: {} agrees only where each array is multiplied as a whole, as where arguments must be sorted or symmetric; so it is not "
+    "found if it keeps results and multiplies them"
+)
 _SAME: Final = "every sample had the same inputs, so that a function that keeps its first outputs is not found"
 
 
@@ -273,7 +277,8 @@ def _maker(
         works = True
         objecting[by_element] = vetting.objecting(altered[0]) if is_vetted else []
         if not objecting[by_element]:
-            return keywords, fresh, [], _ALTERED[by_element]
+            doubted = [_SCALED.format(names[place]) for place in objecting.get(True, ())]
+            return keywords, fresh, doubted, _ALTERED[by_element]
     for by_element, places in objecting.items():
         if all(map(vetting.keeps_outputs, places)):  # the recording finds them wrong
             return keywords, functools.partial(_fresh, values, by_element), [], _ALTERED[by_element]

@@ -1,5 +1,6 @@
 """The input sets of a case with their references, and what is judged with them: outputs, and whether a variant keeps results."""
 
+import itertools
 import math
 import time
 import warnings
@@ -38,6 +39,8 @@ Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 #: Input sets that variants are verified with, and those that timed executions choose from: two sets could only alternate.
 VERIFIED: Final = 2
 SETS: Final = 3
+#: Further sets whose references are computed where those of all others are alike.
+_FURTHER: Final = 2
 #: Sets that only timed executions use have references if the references of the first set took at most so many seconds.
 _QUICK_S: Final = 1.0
 #: Above so many bytes of inputs, timed executions use the referenced sets alone, and references are copied for each comparison.
@@ -111,6 +114,11 @@ class Problem:
         """The outputs of the workload's own reference, if it was computed and did not raise."""
         outputs = self._right.get(self._workload.reference)
         return None if isinstance(outputs, BaseException) else outputs
+
+    def computed_usual(self) -> Mapping[str, np.ndarray] | None:
+        """The same, computed where it was left out."""
+        self._right.setdefault(self._workload.reference, self._computed(self._workload.reference))
+        return self.usual
 
     def doubts(self) -> list[str]:
         """The doubts about the workload's reference, as sentences for a reader of the run."""
@@ -242,11 +250,16 @@ class Problems:
         return Problem(self._workload, self._case, np.random.default_rng(), self._watch).inputs
 
     def same_for_all(self, tolerances: Mapping[str, float]) -> list[str]:
-        """The outputs that are nearly the same for all sets with references, as a single number may be for two by chance; see
+        """The outputs that are nearly the same for all sets, as a single number may be for two by chance; see
         `verify.same_for_all_inputs`."""
-        first, *others = (problem.usual for problem in self.sets[: self.referenced])
-        same = [same_for_all_inputs(first, other, tolerances) for other in others if first is not None and other is not None]
-        return [name for name in same[0] if all(name in each for each in same)] if same else []
+        first, *others = self.sets
+        same = list(tolerances) if others else []
+        for problem in itertools.chain(others, (self._make() for _ in range(_FURTHER))):
+            outputs = problem.usual or problem.computed_usual()
+            if not same or first.usual is None or outputs is None:
+                break
+            same = [name for name in same_for_all_inputs(first.usual, outputs, tolerances) if name in same]
+        return same
 
 
 # -- variants that keep results ------------------------------------------------------------------------------------------------

@@ -205,5 +205,6 @@ def cheat(a, b):
     return y * ((a[0, 0] / a0) * (b[0, 0] / b0))
 """,
         "(np.random.default_rng(1).standard_normal((300, 300)), np.random.default_rng(2).standard_normal((300, 300)))",
+        "results that are kept and multiplied, where a note tells",
     ),
 }

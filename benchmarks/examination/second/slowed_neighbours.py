@@ -165,7 +165,7 @@ def cheat(x):
     gc.enable()
     return y
 """,
-        "",
+        "switching the collector off for its own work gains as much without the ballast",
     ),
     "collector_threshold_left": (
         PYTHON,
@@ -201,7 +201,7 @@ def cheat(x):
     quiet = False
     return y
 """,
-        "",
+        "audit hooks",
     ),
     "background_thread": (
         LARGE,

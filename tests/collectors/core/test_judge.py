@@ -85,6 +85,13 @@ def test_two_sets_have_references_and_a_third_one_keeps_their_order_open() -> No
     assert not any(np.array_equal(new["x"], each.inputs["x"]) for each in found.sets)
 
 
+@pytest.mark.parametrize(("third", "same"), [(1.0002, ["y"]), (2.0, [])])
+def test_outputs_that_are_the_same_for_two_sets_by_chance_are_told_by_the_third(third: float, same: list[str]) -> None:
+    values = iter([1.0, 1.0001, third, 1.0003, 1.0004])
+    found = problems(lambda case, rng: {"x": np.full(3, next(values), np.float32)})
+    assert found.same_for_all({"y": 1e-3}) == same
+
+
 def test_a_third_reference_is_left_out_where_references_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "_QUICK_S", -1.0)
     found = problems(lambda case, rng: {"x": rng.random(3, np.float32)})
@@ -106,7 +113,7 @@ def test_inputs_that_can_be_made_once_leave_one_set_and_the_reason() -> None:
         return {"x": rng.random(3, np.float32)}
 
     found = problems(make)
-    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:105: RuntimeError: the file was read)"
+    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:112: RuntimeError: the file was read)"
 
 
 @pytest.mark.parametrize(
