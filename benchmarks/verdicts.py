@@ -119,7 +119,7 @@ def two_runs(
     for trial in range(trials):
         before, after = (run.at(trial * cells) for run in runs)
         if equal:
-            after = after._replace(logs=tuple(log - float(np.median(others[trial])) for log in after.logs))
+            after = after.moved(-float(np.median(others[trial])))
         spread = noise_between(
             Spread.of(_apart(others[trial])), lambda: Spread(0.0, 0), several_processes=several_processes(before, after)
         )
@@ -286,10 +286,10 @@ def _share(counts: Counter[str], verdict: str) -> str:
 
 def _told(a: Medians, b: Medians, changed: str, by: float = 1.0) -> Sequence[str]:
     """The verdicts about the cells of equal source; or about a variant, with another source, of which B takes `by` times as long."""
-    longer = np.where([cell.variant == changed for cell in b.cells], math.log(by), 0.0)[:, None]
+    longer = np.where([cell.variant == changed for cell in b.cells], math.log(by), 0.0)
     b = replace(
         b,
-        levels=b.levels._replace(logs=b.levels.logs + longer),
+        levels=b.levels.moved(longer),
         sources={**b.sources, **({changed: "changed"} if changed else {})},
     )
     rows = {cell: row for row, cell in enumerate(a.cells)}

@@ -43,13 +43,20 @@ FEWEST: Final = 3
 #: The part of the distances that tells the noise, and below how many standard deviations that part of normal distances lies.
 _MOST: Final = 0.75
 _MOST_OVER_DEVIATION: Final = 1.1503
-#: The noise is so many times as wide as a 95 % interval, which the tails of a busy machine need. `benchmarks/verdicts.py` counts what
-#: lies beyond it.
+#: The noise is so many times as wide as a 95 % interval, which heavy tails need: of times by a device's clock, and of those that the host
+#: sees, which other programs lengthen. `benchmarks/verdicts.py` counts what lies beyond it.
 _HEAVY_TAILS: Final = 1.6
+_HEAVY_TAILS_OF_HOST: Final = 2.2
+#: The scope of times by a device's own clock.
+_OF_DEVICE: Final = "device"
 #: The logarithm of the largest factor, beyond which `exp` would overflow.
 _MOST_LOG: Final = 50.0
 #: The newest runs of a machine from which its noise is taken.
 MOST_RUNS: Final = 30
+
+#: The least variance of a ratio, of the clock; and the least part of the median variance of the cells of equal code that a cell has.
+_LEAST_VARIANCE: Final = 1e-8
+_LEAST_PART: Final = 0.25
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,11 +86,13 @@ class EqualCode:
         places: the place of each cell in the other two.
         logs: logarithms of the times in the first run.
         moved: logarithms of the ratios of the two times.
+        variances: of `moved`, that the errors of both levels give.
     """
 
     places: Mapping[TimedCell, int]
     logs: Floats
     moved: Floats
+    variances: Floats
 
     def shift(self, case: str, without: TimedCell | None = None) -> float:
         """The logarithm of the common shift around a cell: the median of `moved` over its case, or over all cases where that has none.
@@ -114,6 +123,19 @@ class EqualCode:
         shifts = np.array([self.shift(cell.case, cell) for cell in self._cells])
         return replace(self, moved=self.moved - np.nan_to_num(shifts))
 
+    def excess(self, before: Level, after: Level, cell: TimedCell) -> Spread:
+        """The noise around a cell beyond the errors of its levels: these are as many times too small as those of the other cells of like times. So
+        a cell that scatters more than others, such as one with large temporary arrays, widens its own interval and no other's.
+
+        Args:
+            before, after: levels of the cell, whose own distance is left out.
+        """
+        chosen = self._like(before.log, cell)
+        errors = np.maximum(self.variances[chosen], _LEAST_VARIANCE)
+        own, found = before.error**2 + after.error**2, Spread.of(self.moved[chosen] / np.sqrt(errors))
+        least = max(own, _LEAST_PART * float(np.median(errors))) if found.freedom else own
+        return found._replace(variance=max(found.variance * least - own, 0.0))
+
     def spread(self, log: float, without: TimedCell | None = None) -> Spread:
         """The noise between the runs, from the cells of like times, from a third to three times a time; from all if fewer than eight are alike.
 
@@ -121,15 +143,24 @@ class EqualCode:
             log: the logarithm of the time.
             without: a cell to leave out.
         """
+        return Spread.of(self.moved[self._like(log, without)])
+
+    def _like(self, log: float, without: TimedCell | None) -> npt.NDArray[np.bool_]:
+        """The cells of like times but one; all if fewer than eight are alike."""
         others = np.ones(len(self.moved), dtype=bool)
         if without is not None and without in self.places:
             others[self.places[without]] = False
         like = others & (np.abs(self.logs - log) <= math.log(LIKE))
-        return Spread.of(self.moved[like if like.sum() >= ENOUGH_ALIKE else others])
+        return like if like.sum() >= ENOUGH_ALIKE else others
 
 
-def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> EqualCode:
-    """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out."""
+def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int, *, quiet: bool = False) -> EqualCode:
+    """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out.
+
+    Args:
+        quiet: by the lower quartiles.
+    """
+    levels = [each.levels.quiet if quiet and each.levels.quiet else each.levels for each in (before, after)]
     of_before = {cell: row for row, cell in enumerate(before.cells) if timing_group(cell) == (timing, gpus)}
     every = [
         (cell, of_before[cell], row)
@@ -137,10 +168,11 @@ def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> Eq
         if cell in of_before and before.sources.get(cell.variant, "") == after.sources.get(cell.variant, "")
     ]
     first, second = (np.array([each[side] for each in every], dtype=np.int64) for side in (1, 2))
-    far = moved(before.levels.logs[first], after.levels.logs[second])
+    far = moved(levels[0].logs[first], levels[1].logs[second])
     known = np.flatnonzero(np.isfinite(far))
     places = {every[place][0]: row for row, place in enumerate(known.tolist())}
-    return EqualCode(places, before.levels.log[first][known], far[known])
+    variances = levels[0].error[first] ** 2 + levels[1].error[second] ** 2
+    return EqualCode(places, levels[0].log[first][known], far[known], variances[known])
 
 
 class Machine:
@@ -189,6 +221,16 @@ class Judgement(NamedTuple):
     verdict: Verdict
     shift: float = math.nan
 
+    def or_quiet(self, quiet: "Judgement") -> "Judgement":
+        """This judgement, or that by the lower quartiles: the one that sees a difference, of two that do or do not the one with less noise."""
+        if self.verdict == "unknown" or quiet.verdict == "unknown":
+            return self
+        sees, quiet_sees = self.verdict != "tied", quiet.verdict != "tied"
+        if sees != quiet_sees:
+            return self if sees else quiet
+        is_same = not sees or (self.ratio.value > 1) == (quiet.ratio.value > 1)
+        return quiet if is_same and quiet.noise < self.noise else self
+
 
 class Pair:
     """Two runs of a workload, in one timing and number of GPUs. Compare and Trends judge cells by this class alone.
@@ -210,10 +252,16 @@ class Pair:
     ) -> None:
         self._moved = equal_code(before, after, timing, gpus)
         self._equal = self._moved if absolute else self._moved.relative
+        self._seen_by_host = not absolute and timing.scope != _OF_DEVICE
+        self._quiet_moved = equal_code(before, after, timing, gpus, quiet=True) if self._seen_by_host else self._moved
+        self._quiet = self._quiet_moved.relative
         self._machine, self._runs, self._absolute = machine, frozenset((before.run_id, after.run_id)), absolute
 
     def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judgement:
         """The verdict about a cell.
+
+        A time that the host sees is also judged by its lower quartile, where three cells of equal code tell the noise of that. A time that is
+        longer in all calls shows in both, and one that is longer in a part of them in the median alone.
 
         Args:
             before, after: levels of the cell.
@@ -221,18 +269,36 @@ class Pair:
             smallest: see `judge`.
             equal: see `judge`.
         """
-        shift = math.nan if self._absolute else self._moved.shift(cell.case, cell)
-        if not math.isnan(shift):
-            after = after._replace(logs=tuple(log - shift for log in after.logs))
+        known = self._equal
         between = noise_between(
-            self._equal.spread(before.log, cell),
+            known.excess(before, after, cell) if self._seen_by_host else known.spread(before.log, cell),
             lambda: self._machine().spread(before.log, self._runs),
             several_processes=several_processes(before, after),
             shared=self._absolute and equal,
         )
-        ratio, noise = ratio_and_noise(before, after, between)
-        verdict = judge(ratio, noise, smallest, n=min(before.n, after.n), equal=equal)
-        return Judgement(ratio, noise, verdict, math.exp(shift))
+        asked = _Asked(smallest, equal, _HEAVY_TAILS_OF_HOST if self._seen_by_host else _HEAVY_TAILS)
+        typical = _judged(before, after, math.nan if self._absolute else self._moved.shift(cell.case, cell), between, asked)
+        if not (self._seen_by_host and before.quiet and after.quiet) or len(known.places) <= FEWEST:
+            return typical
+        between = self._quiet.excess(before.quiet, after.quiet, cell)
+        return typical.or_quiet(_judged(before.quiet, after.quiet, self._quiet_moved.shift(cell.case, cell), between, asked))
+
+
+class _Asked(NamedTuple):
+    """What is asked about a cell; see `judge`, and for `tails` `ratio_and_noise`."""
+
+    smallest: float
+    equal: bool
+    tails: float
+
+
+def _judged(before: Level, after: Level, shift: float, between: Spread, asked: _Asked) -> Judgement:
+    """The verdict about two levels, without a shift that is not NaN."""
+    if not math.isnan(shift):
+        after = after.moved(-shift)
+    ratio, noise = ratio_and_noise(before, after, between, asked.tails)
+    verdict = judge(ratio, noise, asked.smallest, n=min(before.n, after.n), equal=asked.equal)
+    return Judgement(ratio, noise, verdict, math.exp(shift))
 
 
 def noise_between(own: Spread, shown: Callable[[], Spread], *, several_processes: bool, shared: bool = False) -> Spread:
@@ -253,13 +319,17 @@ def noise_between(own: Spread, shown: Callable[[], Spread], *, several_processes
     return own._replace(variance=max(own.variance, math.log1p(SMALLEST_EFFECT) ** 2)) if few else own
 
 
-def ratio_and_noise(before: Level, after: Level, between: Spread) -> tuple[Estimate, float]:
+def ratio_and_noise(before: Level, after: Level, between: Spread, tails: float = _HEAVY_TAILS) -> tuple[Estimate, float]:
     """The ratio of two levels of a cell with an interval that holds the noise between runs, and the factor, at least 1, that bounds further
-    ratios of equal code; NaN where neither processes nor other cells tell it."""
+    ratios of equal code; NaN where neither processes nor other cells tell it.
+
+    Args:
+        tails: the noise is so many times as wide as the interval.
+    """
     ratio = ratio_of(before, after, *between)
     if not ratio.known or not (between.freedom or several_processes(before, after)):
         return ratio, math.nan
-    return ratio, math.exp(min(_HEAVY_TAILS * half_width(before, after, *between), _MOST_LOG))
+    return ratio, math.exp(min(tails * half_width(before, after, *between), _MOST_LOG))
 
 
 def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool) -> Verdict:

@@ -363,7 +363,7 @@ def _percent(fraction: float) -> str:
 
 
 #: A tied cell that could not have shown this slowdown, a fraction, is not seen, whatever was asked for.
-BLIND: Final = 0.5
+BLIND: Final = 0.3
 
 
 def unseen(changes: Iterable[Change], detect: float | None) -> tuple[Change, ...]:

@@ -37,7 +37,7 @@ def steadied(
             apart = np.full((int(row.max()) + 1, len(cells)), np.nan)
             apart[row, column] = np.log(np.maximum(durations[places], 1.0))
             apart -= medians_of_columns(apart)
-            common = np.nan_to_num(_median_of_others(apart))
+            common = np.nan_to_num(median_of_others(apart))
             if _scatter(apart - common) < _scatter(apart):
                 steady[places] *= np.exp(-common[row, column])
     return steady
@@ -56,7 +56,7 @@ def medians_of_columns(values: Floats) -> Floats:
     return medians
 
 
-def _median_of_others(values: Floats) -> Floats:
+def median_of_others(values: Floats) -> Floats:
     """For each value the median of the other values of its row; NaN where there is no other. NaN is no value."""
     order = np.argsort(values, axis=1, kind="stable")  # NaN last
     ordered = np.take_along_axis(values, order, axis=1)

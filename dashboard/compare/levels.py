@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from warpladder.dashboard.compare.common_mode import medians_of_columns, steadied
+from warpladder.dashboard.compare.common_mode import median_of_others, medians_of_columns, steadied
 from warpladder.dashboard.compare.within_run import Noise, noise_of
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
@@ -43,6 +43,10 @@ _NORMAL: Final = 1.960
 #: values (Croux and Rousseeuw, Time-efficient algorithms for two highly robust estimators of scale, 1992).
 _OF_NORMAL: Final = 1.4826
 _FEW_PROCESSES: Final = np.array([1, 1, 1.196, 1.495, 1.363, 1.206, 1.2, 1.14, 1.129, 1.107])
+#: The part of the samples that are shorter than the lower quartile; and how many times as much that of all samples scatters as the mean of
+#: those of its processes, about.
+_QUARTILE: Final = 0.25
+_OF_QUARTILES: Final = 1.4
 #: The share of pairs of processes that may contradict a verdict.
 _FEW_PAIRS: Final = 0.2
 
@@ -56,16 +60,23 @@ class Level(NamedTuple):
         error: standard error of their median.
         freedom: degrees of freedom of `error` over the processes; 0 where it is of the samples.
         n: samples.
+        quiet: of the lower quartile of all samples. What else a machine does only lengthens a time, so that on a busy machine this scatters
+            less than the median.
     """
 
     logs: tuple[float, ...]
     error: float
     freedom: float
     n: int
+    quiet: "Level | None" = None
 
     @property
     def log(self) -> float:
         return float(np.median(self.logs))
+
+    def moved(self, by: float) -> "Level":
+        """The level of a time that is longer by a factor, given as its logarithm."""
+        return self._replace(logs=tuple(log + by for log in self.logs))
 
 
 class Levels(NamedTuple):
@@ -75,6 +86,7 @@ class Levels(NamedTuple):
     error: Floats
     freedom: Floats
     n: Integers
+    quiet: "Levels | None" = None
 
     @property
     def log(self) -> Floats:
@@ -86,8 +98,17 @@ class Levels(NamedTuple):
         logs = self.logs[place]
         known = logs[np.isfinite(logs)]
         return Level(
-            tuple(known.tolist()) or (math.nan,), float(self.error[place]), float(self.freedom[place]), int(self.n[place])
+            tuple(known.tolist()) or (math.nan,),
+            float(self.error[place]),
+            float(self.freedom[place]),
+            int(self.n[place]),
+            self.quiet.at(place) if self.quiet else None,
         )
+
+    def moved(self, by: Floats) -> "Levels":
+        """The levels of times that are longer by factors, given as logarithms, one for each cell."""
+        quiet = self.quiet.moved(by) if self.quiet else None
+        return self._replace(logs=self.logs + by[:, None], quiet=quiet)
 
 
 def levels(
@@ -112,6 +133,7 @@ def levels(
         cases: the cells with equal values here are of one case, and timed in the same rounds.
         groups: the cells with equal values here are timed alike.
     """
+    quiet = _quiet(durations, n, processes, cases)
     durations = steadied(durations, n, rounds, cases)
     ends = grouped_median_intervals(durations, n)
     cell = np.repeat(np.arange(len(n)), n)
@@ -141,7 +163,45 @@ def levels(
         shared = np.where(np.isfinite(typical), np.maximum(own, (own + typical) / 2), np.maximum(own, variance))
         error = np.where(several, np.maximum(error, np.sqrt(shared / np.maximum(count, 1))), error)
         freedom = np.where(several, (count - 1) * np.where(np.isfinite(typical), 2.0, 1.0), 0.0)
-    return Levels(logs, error, freedom, n)
+    return Levels(logs, error, freedom, n, quiet)
+
+
+def _quiet(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], cases: Sequence[Hashable]) -> Levels:
+    """The lower quartile of the samples of each cell. Its error is that of the binomial distribution of the samples below it, or the larger one
+    that the quartiles of its processes show, relative to those of the other cells of the case."""
+    cell = np.repeat(np.arange(len(n)), n)
+    order = np.lexsort((durations, cell))
+    with np.errstate(divide="ignore"):
+        logs = np.log(durations)
+    ordered, first = logs[order], np.cumsum(n) - n
+    middle, half = (n - 1) * _QUARTILE, _NORMAL * np.sqrt(n * _QUARTILE * (1 - _QUARTILE))
+    low, high = (np.clip(np.rint(middle + side), 0, n - 1).astype(np.int64) for side in (-half, half))
+    error = (ordered[first + high] - ordered[first + low]) / (2 * _NORMAL)
+    by_process = np.lexsort((durations, processes, cell))
+    starts = np.flatnonzero(np.diff(cell[by_process], prepend=-1) | np.diff(processes[by_process], prepend=-1))
+    count = np.diff(np.append(starts, len(cell)))
+    of_cell, of_process = cell[by_process][starts], processes[by_process][starts]
+    found = np.full((len(n), int(processes.max(initial=0)) + 1), np.nan)
+    enough = count >= FEWEST_OF_PROCESS
+    found[of_cell[enough], of_process[enough]] = _quartiles(logs[by_process], count)[enough]
+    places: dict[Hashable, list[int]] = {}
+    for place, case in enumerate(cases):
+        places.setdefault(case, []).append(place)
+    for of_case in places.values():
+        found[of_case] -= np.nan_to_num(median_of_others((found[of_case] - medians_of_columns(found[of_case].T)[:, None]).T)).T
+    known = np.isfinite(found).sum(axis=1)
+    apart = found - np.nansum(found, axis=1)[:, None] / np.maximum(known, 1)[:, None]
+    shown = np.sqrt(np.nansum(apart**2, axis=1) / np.maximum(known - 1, 1) / np.maximum(known, 1))
+    return Levels(
+        _quartiles(ordered, n)[:, None], np.fmax(error, np.where(known > 1, _OF_QUARTILES * shown, 0.0)), np.zeros(len(n)), n
+    )
+
+
+def _quartiles(ordered: Floats, n: Integers) -> Floats:
+    """The lower quartile of each group of ordered values; of a group without values another value."""
+    places = np.cumsum(n) - n + np.rint((np.maximum(n, 1) - 1) * _QUARTILE).astype(np.int64)
+    found: Floats = np.append(ordered, np.nan)[np.minimum(places, len(ordered))]
+    return found
 
 
 def _typical(logs: Floats, variances: Floats, groups: Sequence[Hashable]) -> Floats:

@@ -67,7 +67,9 @@ def measured(child: ChildProcess, file: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", [("", "assert 'import fork' in open('/proc/self/cmdline').read()")], indirect=True, ids=["copied"])
+@pytest.mark.parametrize(
+    "file", [("", "assert 'import fork' in open('/proc/self/cmdline').read()")], indirect=True, ids=["copied"]
+)
 def test_processes_are_forked_one_after_another_and_measure(zygote: Zygote, file: Path) -> None:
     for _ in range(2):
         child = forked(zygote)

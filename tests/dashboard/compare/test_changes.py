@@ -12,7 +12,7 @@ import pytest
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from warpladder.dashboard.compare.between_runs import EqualCode, Spread
 from warpladder.dashboard.compare.changes import NotComparable, Options, Side, compare, sentence
-from warpladder.dashboard.compare.levels import Medians, TimedCell, reading
+from warpladder.dashboard.compare.levels import Level, Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
 
 pytestmark = pytest.mark.slow
@@ -297,12 +297,38 @@ def test_three_quarters_of_the_distances_tell_the_noise_however_far_the_others_m
 
 def test_eight_cells_of_like_times_are_enough_and_the_cells_own_distance_is_left_out() -> None:
     names = [f"v{number:02}" for number in range(20)]
-    logs, moved = np.linspace(0, 3, 20), np.linspace(0.001, 0.02, 20)
+    logs, moved, variances = np.linspace(0, 3, 20), np.linspace(0.001, 0.02, 20), np.full(20, 1e-6)
     cells = [TimedCell("n=1", "device", "cold", name, "", 1) for name in names]
-    equal = EqualCode({cell: place for place, cell in enumerate(cells)}, logs, moved)
+    equal = EqualCode({cell: place for place, cell in enumerate(cells)}, logs, moved, variances)
     like = [place for place in range(20) if place != 10 and abs(logs[place] - logs[10]) <= np.log(3)]
     assert len(like) >= 8 and equal.spread(float(logs[10]), cells[10]) == Spread.of(moved[like])
     assert equal.spread(-9.0).freedom == 20, "no cell is alike, so all count"
+    # Of the host: the errors of the others are too small by a factor, and so are those of this cell, whose variance is 4 times as large.
+    level, found = Level((float(logs[10]),), (2 * 1e-6) ** 0.5, 0.0, 20), Spread.of(moved[like])
+    assert equal.excess(level, level, cells[10]) == pytest.approx((4 * (found.variance - 1e-6), len(like)))
+
+
+def busy(run_id: str, factor: float, part: float, source: str) -> RunData:
+    """A run on a host whose other programs lengthen half of the samples, of each variant other ones; MINE takes longer in a part of its calls."""
+    chance = np.random.default_rng(sum(map(ord, run_id)))
+    rows = []
+    for name in (*OTHERS, MINE):
+        ns = 1e6 * (1 + 0.002 * chance.standard_normal(90)) * np.where(chance.random(90) < 1 / 2, 1 + chance.random(90), 1)
+        ns *= np.where(chance.random(90) < part, factor, 1) if name == MINE else 1
+        rows += samples(name, ns.round().astype(int).tolist(), scope="operation", cache="hot")
+    sources = {name: source if name == MINE else name for name in (*OTHERS, MINE)}
+    made = run_of([variant(name, source_sha256=sources[name], source_text=sources[name]) for name in sources], rows)
+    return replace(made, info={**made.info, "run_id": run_id})
+
+
+@pytest.mark.parametrize(("factor", "part", "ratio"), [(1.05, 1.0, 1.05), (3.0, 0.6, None)], ids=["all calls", "part of them"])
+def test_a_lower_quartile_shows_on_a_busy_host_what_the_median_hides_and_the_median_the_rest(
+    factor: float, part: float, ratio: float | None
+) -> None:
+    found = compare(Side(busy("a", 1.0, 1.0, "one")), Side(busy("b", factor, part, "two"))).changes
+    told = {change.variant: change for change in found if change.verdict != "tied"}
+    assert {name: change.verdict for name, change in told.items()} == {MINE: "slower"}
+    assert ratio is None or told[MINE].ratio.value == pytest.approx(ratio, abs=0.01)
 
 
 def test_the_noise_of_two_variants_of_two_runs_is_that_of_equal_code_in_both() -> None:

@@ -50,7 +50,7 @@ def changes(a: str, b: str, workload: str, history: tuple[str, ...]) -> dict[Tim
         return [recorded(run_id, asked).medians for run_id in history]
 
     try:
-        found = compare(Side(loaded(a)), Side(loaded(b)), Options(scope="all"), shown).changes
+        found = compare(Side(loaded(a)), Side(loaded(b)), Options(scope="all", absolute=True), shown).changes
     except NotComparable:
         return {}
     return {
