@@ -52,11 +52,15 @@
         if (!app) return setTimeout(watch, 300);
         const scheme = () => getComputedStyle(app).colorScheme;
         let shown = scheme();
+        const rerun = () => {
+            if (app.dataset.testScriptState !== "notRunning") return setTimeout(rerun, 100); // Streamlit ignores the key meanwhile
+            const key = { key: "r", code: "KeyR", bubbles: true };
+            for (const type of ["keydown", "keyup"]) document.dispatchEvent(new KeyboardEvent(type, key));
+        };
         new MutationObserver(() => {
             if (shown === scheme()) return;
             shown = scheme();
-            const key = { key: "r", code: "KeyR", bubbles: true };
-            for (const type of ["keydown", "keyup"]) document.dispatchEvent(new KeyboardEvent(type, key));
+            rerun();
         }).observe(app, { attributeFilter: ["class"] });
     };
     watch();

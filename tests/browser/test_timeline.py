@@ -81,8 +81,8 @@ def test_keys_pan_zoom_and_fit_and_a_narrower_window_has_the_whole_width(page: "
         assert window(page) == expected
     expect(page).not_to_have_url(re.compile("window="), timeout=PATIENCE_MS)
     page.set_viewport_size({"width": 900, "height": 700})
-    fits = "() => document.querySelector('canvas.lanes').clientWidth <= document.querySelector('.timeline .scroll').clientWidth"
-    page.wait_for_function(fits, timeout=PATIENCE_MS)
+    fits = "lanes => lanes.clientWidth <= lanes.parentElement.clientWidth"
+    page.wait_for_function(fits, arg=canvas.element_handle(), timeout=PATIENCE_MS)
 
 
 @pytest.mark.thorough

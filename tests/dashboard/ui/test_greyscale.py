@@ -11,7 +11,7 @@ from warpladder.dashboard.ui.template import LIGHTNESS_STEP, Chart, lightness, p
 from warpladder.data import store
 
 #: One has a trace and many configs of each variant, the other library peers and several precisions.
-SHIPPED = ("20261121T200407Z-h200-generator-by-nsight-systems-ae5e", "20261123T171051Z-h200-gan-tconv-torch-compile-c677")
+SHIPPED = ("20261121T200407Z-h200-generator-by-nsight-systems-ae5e", "20261127T083255Z-h200-gan-tconv-torch-compile-e3e9")
 
 
 def form(series: dict[str, Any]) -> tuple[Any, ...]:
