@@ -168,33 +168,43 @@ def levels(
 
 def _quiet(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], cases: Sequence[Hashable]) -> Levels:
     """The lower quartile of the samples of each cell. Its error is that of the binomial distribution of the samples below it, or the larger one
-    that the quartiles of its processes show, relative to those of the other cells of the case."""
-    cell = np.repeat(np.arange(len(n)), n)
-    order = np.lexsort((durations, cell))
+    that the quartiles of its processes show."""
     with np.errstate(divide="ignore"):
         logs = np.log(durations)
-    ordered, first = logs[order], np.cumsum(n) - n
+    ordered, first = logs[np.lexsort((logs, np.repeat(np.arange(len(n)), n)))], np.cumsum(n) - n
     middle, half = (n - 1) * _QUARTILE, _NORMAL * np.sqrt(n * _QUARTILE * (1 - _QUARTILE))
     low, high = (np.clip(np.rint(middle + side), 0, n - 1).astype(np.int64) for side in (-half, half))
     error = (ordered[first + high] - ordered[first + low]) / (2 * _NORMAL)
-    by_process = np.lexsort((durations, processes, cell))
-    starts = np.flatnonzero(np.diff(cell[by_process], prepend=-1) | np.diff(processes[by_process], prepend=-1))
+    shown = _OF_QUARTILES * _scatter(_quartiles_of_processes(logs, n, processes), cases)
+    return Levels(_quartiles(ordered, n)[:, None], np.maximum(error, shown), np.zeros(len(n)), n)
+
+
+def _quartiles_of_processes(logs: Floats, n: Integers, processes: npt.NDArray[np.integer]) -> Floats:
+    """The lower quartile of the samples of each cell in each process; NaN below three samples. The shape is (cells, processes)."""
+    cell = np.repeat(np.arange(len(n)), n)
+    order = np.lexsort((logs, processes, cell))
+    cell, process = cell[order], processes[order]
+    starts = np.flatnonzero(np.diff(cell, prepend=-1) | np.diff(process, prepend=-1))
     count = np.diff(np.append(starts, len(cell)))
-    of_cell, of_process = cell[by_process][starts], processes[by_process][starts]
-    found = np.full((len(n), int(processes.max(initial=0)) + 1), np.nan)
     enough = count >= FEWEST_OF_PROCESS
-    found[of_cell[enough], of_process[enough]] = _quartiles(logs[by_process], count)[enough]
+    found = np.full((len(n), int(processes.max(initial=0)) + 1), np.nan)
+    found[cell[starts][enough], process[starts][enough]] = _quartiles(logs[order], count)[enough]
+    return found
+
+
+def _scatter(values: Floats, cases: Sequence[Hashable]) -> Floats:
+    """The standard error of the mean of each row, without what a column does to the other rows of the case; 0 of one value."""
     places: dict[Hashable, list[int]] = {}
     for place, case in enumerate(cases):
         places.setdefault(case, []).append(place)
+    values = values.copy()
     for of_case in places.values():
-        found[of_case] -= np.nan_to_num(median_of_others((found[of_case] - medians_of_columns(found[of_case].T)[:, None]).T)).T
-    known = np.isfinite(found).sum(axis=1)
-    apart = found - np.nansum(found, axis=1)[:, None] / np.maximum(known, 1)[:, None]
-    shown = np.sqrt(np.nansum(apart**2, axis=1) / np.maximum(known - 1, 1) / np.maximum(known, 1))
-    return Levels(
-        _quartiles(ordered, n)[:, None], np.fmax(error, np.where(known > 1, _OF_QUARTILES * shown, 0.0)), np.zeros(len(n)), n
-    )
+        rows = values[of_case]
+        values[of_case] -= np.nan_to_num(median_of_others((rows - medians_of_columns(rows.T)[:, None]).T)).T
+    known = np.isfinite(values).sum(axis=1)
+    apart = values - (np.nansum(values, axis=1) / np.maximum(known, 1))[:, None]
+    errors: Floats = np.sqrt(np.nansum(apart**2, axis=1) / np.maximum(known - 1, 1) / np.maximum(known, 1))
+    return errors
 
 
 def _quartiles(ordered: Floats, n: Integers) -> Floats:
