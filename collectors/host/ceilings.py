@@ -23,6 +23,7 @@ SMALL_VARIABLE: Final = "WARPLADDER_SMALL_CEILINGS"
 _REPETITIONS: Final = 9
 _REPETITIONS_OF_A_SHARE: Final = 50
 _REPETITIONS_OF_A_CHECK: Final = 3
+_CHECKS: Final = 4
 #: The rate of the check over the kept rate: above, the kept rate was measured on a busy machine; below, the machine has changed.
 _MOST_SHARE: Final = 1.03
 _LEAST_SHARE: Final = 0.5
@@ -45,7 +46,11 @@ def host_ceilings() -> Rows:
     key = kernel_cache.key_of("ceilings of the host", _since_start())
     entry = kernel_cache.read(key)
     kept: Rows = entry[0]["rows"] if entry else []
-    share = _copied(_REPETITIONS_OF_A_CHECK) / kept[0]["value"] if kept else 0.0
+    share = 0.0
+    for _ in range(_CHECKS if kept else 0):  # on a busy machine some copies take twice as long
+        share = max(share, _copied(_REPETITIONS_OF_A_CHECK) / kept[0]["value"])
+        if share >= _LEAST_SHARE:
+            break
     if _LEAST_SHARE <= share <= _MOST_SHARE:
         return kept
     rows = _measured()
