@@ -17,6 +17,7 @@ from typing import Any, Final
 from tests.inside.planted import PAIRS
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.inside.record import look_into
+from warpladder.dashboard.core.in_code import ENOUGH
 from warpladder.dashboard.core.inside import Cause, Inside
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.core.why import between
@@ -53,16 +54,18 @@ def by_counters(folder: Path) -> None:
     if not store.list_runs([folder])[0]:
         options = ("--seconds", "0.1", "--processes", "1", "--max-rounds", "3", "--no-limit", "--data-dir", str(folder))
         subprocess.run([sys.executable, "-m", "warpladder", "record", str(_FILE), "--counters", "-q", *options], check=False)
-    data, right = load(store.open_run(store.list_runs([folder])[0][0].path)), 0
+    data, right, read = load(store.open_run(store.list_runs([folder])[0][0].path)), 0, 0
     for flaw in PAIRS:
         cells = ("v01_slow", ""), ("v02_fast", "")
         found = between(data, data, "planted_inside", f"flaw={flaw}", *cells)
-        is_right = found is not None and found.named in NAMES[flaw] and (flaw in OF_LAUNCH or "line" in found.because)
-        right += is_right
-        print(
-            f"{'right' if is_right else 'WRONG'} {flaw}: {found and found.named}\n  {found and found.sentence('v01_slow', 'v02_fast')}"
-        )
-    print(f"named by counters: {right} of {len(PAIRS)}")
+        if found is None:
+            print(f"WITHOUT COUNTERS {flaw}")
+            continue
+        is_known = found.named in NAMES[flaw] and found.explained >= ENOUGH
+        is_right = is_known and (flaw in OF_LAUNCH or "line" in found.because)
+        right, read = right + is_right, read + 1
+        print(f"{'right' if is_right else 'WRONG'} {flaw}: {found.named}\n  {found.sentence('v01_slow', 'v02_fast')}")
+    print(f"named by counters: {right} of {read} with counters, of {len(PAIRS)} in all")
 
 
 def main() -> None:

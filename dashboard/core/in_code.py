@@ -149,9 +149,20 @@ class Profile:
 
     def _producer(self, place: int, reason: str) -> int:
         if reason in _PRODUCERS:
-            return next(self._written_before(place, _PRODUCERS[reason]), place)
+            units = _PRODUCERS[reason]
+            at_branch = not _operands(self.code.instructions[place])
+            return next(self._in_block(place, units) if at_branch else self._written_before(place, units), place)
         wanted = {Work.BARRIERS} if reason == "barrier" else {Work.GLOBAL_STORES, Work.ATOMICS}
         return next((at for at in self._before(place) if self.work(at) in wanted), place)
+
+    def _in_block(self, place: int, units: Collection[Unit]) -> Iterator[int]:
+        """The instructions of these units before a branch, which waits for all that is on its way, up to the branch or barrier before."""
+        for at in range(place - 1, -1, -1):
+            each = self.code.instructions[at]
+            if each.unit is Unit.SYNC or not _operands(each):
+                return
+            if each.unit in units:
+                yield at
 
     def _before(self, place: int) -> Iterator[int]:
         """The places before one: up to the head of its loop, then from the end of the loop, then further up."""
@@ -274,18 +285,47 @@ def coded(slow: Sequence[Profile], fast: Sequence[Profile], times_ns: tuple[floa
         return found
     spent = [_spent(profiles, time) for profiles, time in zip((slow, fast), times_ns, strict=True)]
     changes = {work: spent[0].get(work, 0.0) - spent[1].get(work, 0.0) for work in spent[0]}
-    work = max(changes, key=changes.__getitem__)
-    share = 1 - abs(1 - changes[work] / difference)
-    if work == OTHER or share < _HALF:
+    share, works = _explaining(changes, difference)
+    if not works or changes[works[0]] < _ERRORS * _error((slow, fast), times_ns, [each.get(works[0], 0.0) for each in spent]):
         return None
-    cause, detail = _named(Work(work), slow, fast)
-    lines = lines_of(slow, lambda each: {at: n for at, n in each.waited_for.items() if each.work(at) == work})
-    took = tuple(format_duration(each.get(work, 0.0)) for each in spent)
-    less, more = (f"{cause} take {one} in place of {other}" for one, other in (took[::-1], took))
+    cause, detail = _named(Work(works[0]), slow, fast)
+    lines = lines_of(slow, lambda each: {at: n for at, n in each.waited_for.items() if each.work(at) == works[0]})
+    takes = [_takes(_named(Work(work), slow, fast)[0], spent, work) for work in works]
+    less, more = (" and ".join(words) for words in zip(*takes, strict=True))
     return Coded(cause, share, lines, less, more, detail)
 
 
+def _explaining(changes: Mapping[str, float], difference: float) -> tuple[float, Sequence[str]]:
+    """The part of a difference that the first class of work makes up, or the first two, and which; none where it is less than half."""
+    first, *others = sorted(changes, key=changes.__getitem__, reverse=True)
+    share, second = 1 - abs(1 - changes[first] / difference), next(iter(others), OTHER)
+    if first == OTHER or share < _HALF:
+        return 0.0, ()
+    more = sum(change for change in changes.values() if change > 0)
+    if share >= ENOUGH or second == OTHER or changes[second] <= 0 or more > _MOST_OVER * difference:
+        return share, (first,)
+    return max(share, (changes[first] + changes[second]) / more), (first, second)
+
+
+def _error(of: Sequence[Sequence[Profile]], times_ns: Sequence[float], spent: Sequence[float]) -> float:
+    """The standard error of the difference of two times of a class of work, which samples count."""
+    samples = [sum(sum(each.samples.values()) for each in profiles) for profiles in of]
+    return math.sqrt(sum(own * time / number for own, time, number in zip(spent, times_ns, samples, strict=True)))
+
+
+def _takes(cause: Cause, spent: Sequence[Mapping[str, float]], work: str) -> tuple[str, str]:
+    """How long a class of work takes in the faster one, and in the slower one."""
+    slow, fast = (format_duration(each.get(work, 0.0)) for each in spent)
+    return f"{cause} take {fast} in place of {slow}", f"{cause} take {slow} in place of {fast}"
+
+
 _HALF: Final = 0.5
+#: Standard errors of the number of samples that a difference is larger than.
+_ERRORS: Final = 2.0
+#: From this part on, a cause counts as known.
+ENOUGH: Final = 0.75
+#: The slower one's additional times may be more than the difference by this factor: the rest of the work takes more time where nothing waits.
+_MOST_OVER: Final = 1.5
 
 
 def _sampled(profiles: Sequence[Profile]) -> bool:

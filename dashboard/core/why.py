@@ -25,7 +25,7 @@ import pandas as pd
 
 from warpladder.dashboard.core import counters, inside, limits
 from warpladder.dashboard.core.counters import Counter
-from warpladder.dashboard.core.in_code import Coded, Profile, at_lines, coded, hot_lines, lines_over, of_local_memory
+from warpladder.dashboard.core.in_code import ENOUGH, Coded, Profile, at_lines, coded, hot_lines, lines_over, of_local_memory
 from warpladder.dashboard.core.limits import Unit
 from warpladder.dashboard.core.machine_code import MachineCode
 from warpladder.dashboard.core.numbers import format_bytes, format_count, format_percent, significant
@@ -45,8 +45,6 @@ _LARGEST_RATIO: Final = 100.0
 _MOST_KINDS: Final = 10
 #: From this part on, a difference counts as explained as a whole.
 _WHOLE: Final = 0.95
-#: From this part on, a cause counts as known.
-_ENOUGH: Final = 0.75
 #: A finer cause is named where it makes up this part of a change.
 _MOST: Final = 0.5
 #: A ratio of sectors to requests that is worse by this factor is a cause.
@@ -121,7 +119,7 @@ class Explanation:
             return f"{verdict}: {self.because}. The counters do not explain why."
         unexplained = format_percent(100 * (1 - self.explained))
         rest = "" if self.explained >= _WHOLE else f", and {unexplained} is not explained by counters"
-        doubt = "" if self.explained >= _ENOUGH else "the cause is not known; what goes with it: "
+        doubt = "" if self.explained >= ENOUGH else "the cause is not known; what goes with it: "
         advice = f" To try in {a if self.ratio >= 1 else b}: {inside.ADVICE[self.named]}." if self.named and not doubt else ""
         explained = f"This explains {format_percent(100 * self.explained)} of the difference{rest}."
         return f"{verdict}: {doubt}{self.because}. {explained}{advice}"
@@ -220,7 +218,7 @@ def _in_code(
         share = max(explanation.explained, of_code.share if of_code and of_code.cause is cause else 0.0)
         return replace(explanation, named=cause, explained=share, because=explanation.because + at_lines(lines, less=less))
     found = _in_launch(slow, fast, multiprocessors) or (of_code if explanation.cause in _SYMPTOMS else None)
-    if found is None or found.share < min(np.nan_to_num(explanation.explained), _ENOUGH):
+    if found is None or found.share < min(np.nan_to_num(explanation.explained), ENOUGH):
         named = _of_waves(slow) if explanation.cause is Cause.TAIL else None
         lines = at_lines(hot_lines(of_slow), less=less) if explanation.cause in _IN_LINES and explanation.because else ""
         return replace(explanation, named=named, because=explanation.because + lines)

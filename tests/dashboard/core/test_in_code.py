@@ -48,6 +48,30 @@ def test_a_sample_counts_for_what_the_instruction_waits_for() -> None:
     }
 
 
+def test_a_branch_waits_for_the_accesses_of_its_own_block() -> None:
+    block = "LDS R5, [R0]\nISETP.NE.AND P0, PT, R4, 0x200, PT\n@P0 BRA 0x0\nISETP.NE.AND P0, PT, R4, 0x9, PT\n@P0 BRA 0x0\nEXIT"
+    found = profile(block, {2: {"short_scoreboard": 9, "wait": 2}, 4: {"short_scoreboard": 3}})
+    assert found.waited_for == {0: 9, 2: 2, 4: 3}
+
+
+def test_a_second_work_is_told_where_the_first_does_not_suffice() -> None:
+    slow = profile(CODE, {2: {"barrier": 60, "long_scoreboard": 50}, 3: {"wait": 90}})
+    fast = profile(CODE, {3: {"wait": 100}})
+    # Of 110 µs that the slower one spends more, 60 are of the barrier and 50 of the load; the rest takes 10 µs less.
+    found = coded([slow], [fast], (200_000.0, 100_000.0))
+    assert found and (found.cause, found.lines, found.share) == (Cause.BARRIERS, "12", pytest.approx(1.0))
+    assert found.less == "barriers take 0 ns in place of 60.0 µs and loads from global memory take 0 ns in place of 50.0 µs"
+
+
+def test_few_samples_name_nothing() -> None:
+    # 9 and 4 samples differ by 5, and the standard error of their difference is 3.6.
+    slow, fast = (profile(CODE, {2: {"barrier": number}, 3: {"wait": 10}}) for number in (9, 4))
+    assert coded([slow], [fast], (19_000.0, 14_000.0)) is None
+    more = [profile(CODE, {2: {"barrier": 10 * number}, 3: {"wait": 100}}) for number in (9, 4)]
+    found = coded(more[:1], more[1:], (190_000.0, 140_000.0))
+    assert found and found.cause is Cause.BARRIERS
+
+
 def test_a_load_of_the_pass_before_is_found_through_the_loop() -> None:
     chain = "MOV R4, RZ\nIMAD.WIDE R2, R4, 0x4, R6\nLDG.E R4, desc[UR4][R2.64]\n@P0 BRA 0x10\nEXIT"
     found = profile(chain, {1: {"long_scoreboard": 7}})
