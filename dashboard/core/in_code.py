@@ -461,8 +461,23 @@ def _lanes_of_an_address(work: Work, profiles: Sequence[Profile]) -> float:
     return lanes_bytes / (sectors * _SECTOR_BYTES) if sectors else 1.0
 
 
-def lines_over(profiles: Sequence[Profile], metric: str, ideal: str) -> str:
-    """The lines whose accesses read the most beyond the least."""
+def of_sectors(profiles: Sequence[Profile]) -> tuple[Cause, str]:
+    """Scattered loads or stores, whichever touch more sectors beyond the least; and the lines."""
+    loads, stores = (
+        _of_work(work, profiles, metrics.SECTORS) - _of_work(work, profiles, metrics.SECTORS_IDEAL)
+        for work in (Work.GLOBAL_LOADS, Work.GLOBAL_STORES)
+    )
+    cause = Cause.SCATTERED_STORES if stores > loads else Cause.SCATTERED_LOADS
+    return cause, _lines_over(profiles, metrics.SECTORS, metrics.SECTORS_IDEAL)
+
+
+def of_banks(profiles: Sequence[Profile]) -> tuple[Cause, str]:
+    """Bank conflicts, and the lines."""
+    return Cause.BANK_CONFLICTS, _lines_over(profiles, metrics.PASSES, metrics.PASSES_IDEAL)
+
+
+def _lines_over(profiles: Sequence[Profile], metric: str, ideal: str) -> str:
+    """The lines whose accesses take the most beyond the least."""
     return lines_of(profiles, lambda each: {at: n - each.of(ideal, at) for at, n in each.counters.get(metric, {}).items()})
 
 

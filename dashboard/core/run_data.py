@@ -57,12 +57,6 @@ class Rounds(Mapping[Entry, "pd.Series[float]"]):
         place = self.places[entry]
         return pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
 
-    def by_process(self, entry: Entry) -> list[npt.NDArray[np.float64]]:
-        """The durations of an entry in nanoseconds, an array for each process."""
-        place = self.places[entry]
-        processes, durations = self.grouped.processes[place], self.grouped.durations[place]
-        return [durations[processes == process] for process in np.unique(processes)]
-
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.places)
 

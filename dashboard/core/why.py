@@ -25,7 +25,17 @@ import pandas as pd
 
 from warpladder.dashboard.core import counters, inside, limits
 from warpladder.dashboard.core.counters import Counter
-from warpladder.dashboard.core.in_code import ENOUGH, Coded, Profile, at_lines, coded, hot_lines, lines_over, of_local_memory
+from warpladder.dashboard.core.in_code import (
+    ENOUGH,
+    Coded,
+    Profile,
+    at_lines,
+    coded,
+    hot_lines,
+    of_banks,
+    of_local_memory,
+    of_sectors,
+)
 from warpladder.dashboard.core.limits import Unit
 from warpladder.dashboard.core.machine_code import MachineCode
 from warpladder.dashboard.core.numbers import format_bytes, format_count, format_percent, significant
@@ -228,8 +238,6 @@ def _in_code(
 
 #: Causes that tell what a kernel is busy with or waits for, and not what in its code is behind it.
 _SYMPTOMS: Final = (Cause.UNIT, Cause.INSTRUCTIONS, Cause.LATENCY, Cause.RATE, Cause.UNKNOWN)
-
-
 #: Causes whose lines are those with which warps spend the most time.
 _IN_LINES: Final = (*_SYMPTOMS, Cause.BYTES)
 
@@ -238,16 +246,8 @@ def _of_waves(row: Row) -> inside.Cause:
     return inside.Cause.TAIL if row["waves"] > 1 else inside.Cause.IMBALANCE
 
 
-def _scattered(profiles: Sequence[Profile]) -> tuple[inside.Cause, str]:
-    return inside.Cause.SCATTERED_LOADS, lines_over(profiles, metrics.SECTORS, metrics.SECTORS_IDEAL)
-
-
-def _conflicting(profiles: Sequence[Profile]) -> tuple[inside.Cause, str]:
-    return inside.Cause.BANK_CONFLICTS, lines_over(profiles, metrics.PASSES, metrics.PASSES_IDEAL)
-
-
 #: Causes that counters name -> the same in the words of experiments, and the lines.
-_NAMED: Final = {Cause.COALESCING: _scattered, Cause.CONFLICTS: _conflicting, Cause.SPILLS: of_local_memory}
+_NAMED: Final = {Cause.COALESCING: of_sectors, Cause.CONFLICTS: of_banks, Cause.SPILLS: of_local_memory}
 
 
 def _in_launch(slow: Row, fast: Row, multiprocessors: float | None) -> Coded | None:

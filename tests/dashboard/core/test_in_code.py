@@ -2,7 +2,7 @@
 
 import pytest
 
-from warpladder.dashboard.core.in_code import OTHER, Coded, Profile, coded, lanes, lines_of
+from warpladder.dashboard.core.in_code import OTHER, Coded, Profile, coded, lanes, lines_of, of_sectors
 from warpladder.dashboard.core.inside import Cause
 from warpladder.dashboard.core.sass import Code
 from warpladder.data import metrics
@@ -126,6 +126,15 @@ def test_stores_are_told_apart_by_their_sectors(counters: dict[str, dict[int, in
     slow = profile(CODE, {4: {"lg_throttle": 90}, 3: {"wait": 10}}, **counters)
     found = coded([slow], [profile(CODE, {3: {"wait": 10}})], (10_000.0, 1000.0))
     assert found and (found.cause, found.detail, found.lines) == (cause, detail, "15")
+
+
+def test_scattered_accesses_are_those_with_more_sectors_beyond_the_least() -> None:
+    ideal = {metrics.SECTORS_IDEAL: {0: 400, 4: 800}}
+    for sectors, cause, lines in (
+        ({0: 1600, 4: 900}, Cause.SCATTERED_LOADS, "11"),
+        ({0: 500, 4: 3200}, Cause.SCATTERED_STORES, "15"),
+    ):
+        assert of_sectors([profile(CODE, {}, **{metrics.SECTORS: sectors}, **ideal)]) == (cause, lines)
 
 
 def test_narrow_loads_and_lines_without_weight() -> None:
