@@ -192,6 +192,7 @@ def test_arguments_keep_what_functions_need_of_them(name: str, compare: Callable
     assert said in "".join(run.notes) and bool(run.notes) == bool(said)
 
 
+@pytest.mark.thorough
 def test_ties_have_a_comparison_of_their_own(compare: Callable[..., Comparison]) -> None:
     ties = np.repeat(np.arange(5.0), 20)
 

@@ -10,7 +10,7 @@ from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option
 PAGES = ("", "home", "sizes", "ship", "published", "roofline", "details", "trust", "ladder")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", address: str, name: str) -> None:
     open_page(page, f"{address}/{name}?run=gpu")

@@ -7,6 +7,7 @@ import pytest
 from tests.browser.pages import PATIENCE_MS, download, expect, open_page, settle, sync_api
 
 
+@pytest.mark.thorough
 def test_the_first_answer_is_the_best_number_for_each_size_and_fits_the_screen(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/gpus?run=scaling")
     answer = page.get_by_role("heading", name=re.compile("1 GPU is best up to images=100, 2 up to images=1000, 4 above"))

@@ -26,6 +26,7 @@ def linked(page: "sync_api.Page", side: str) -> list[str]:
     return page.locator(f".{side} .row.linked .number").all_inner_texts()
 
 
+@pytest.mark.thorough
 def test_a_line_marks_its_instructions_and_an_instruction_its_line(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/{NAIVE}")
     page.locator(".left .row").filter(has_text="sum += a[i]").click()

@@ -165,6 +165,7 @@ def test_auto_times_by_events_whatever_else_is_installed(monkeypatch: pytest.Mon
     assert choice.choose("auto") == ("host_clock", "this machine has no NVIDIA driver")
 
 
+@pytest.mark.thorough
 def test_help_and_the_list_of_workloads_load_nothing_that_they_do_not_need() -> None:
     for arguments in (["--help"], ["list", "conv2d"]):
         code = (

@@ -130,7 +130,7 @@ def test_record_from_python_returns_the_run_of_a_wrong_variant(tmp_path: Path) -
     assert dict(results.set_index("variant")["status"]) == {"good": "ok", "wrong": "wrong_result"}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
 @pytest.mark.parametrize(
     ("program", "form", "said"),

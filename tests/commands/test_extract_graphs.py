@@ -106,6 +106,7 @@ def test_a_real_graph_takes_the_operators_and_forms_of_the_program_without_it(tm
     assert sum(each.device_ns for each in graph.operations) == graph.device_ns
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("changes"), [{"grid": [7, 1, 1]}, {"block": [7, 1, 1]}])
 def test_a_real_graph_with_another_kernel_is_refused_with_the_first_that_differs(
     changes: dict[str, Any], tmp_path: Path
@@ -117,7 +118,7 @@ def test_a_real_graph_with_another_kernel_is_refused_with_the_first_that_differs
     assert "(7, 1, 1)" in operation.reason.split("and there")[0] and "(7, 1, 1)" not in operation.reason.split("and there")[1]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_of_two_profiles_the_one_that_matches_is_taken(tmp_path: Path) -> None:
     other = write(Program(), tmp_path, "other")
     made = Program()

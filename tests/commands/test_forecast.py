@@ -102,7 +102,7 @@ def test_a_variant_that_is_not_faster_gains_nothing(tmp_path: Path) -> None:
     assert made_forecast(tmp_path, 12_000).gains == ()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_command_prints_the_step_with_all_variants(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     done = run(tmp_path, str(trace(tmp_path)), "recorded")
@@ -140,7 +140,7 @@ def test_the_later_profile_stands_beside_the_forecast_of_what_was_replaced(tmp_p
     }
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_later_profile_in_which_nothing_was_replaced_is_told(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     path = trace(tmp_path)

@@ -61,6 +61,7 @@ def test_commands_that_print_text_need_neither_plotly_nor_streamlit(tmp_path: Pa
     assert set(printed[2::3]) <= {"0", "1"} and all(printed[0:-1:3])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "module"), [(["app"], "streamlit"), (["export", "recorded", "--out", "charts"], "plotly")]

@@ -261,6 +261,7 @@ def test_the_variants_chosen_of_a_run_stay_with_it(open_app: Open, tmp_path: Pat
     assert "first is v04_sliding" in words(app)
 
 
+@pytest.mark.thorough
 def test_a_link_to_a_narrowed_view_opens_it(open_app: Open, synthetic: Path) -> None:
     link = {"run": "gpu", "workload": "conv2d", "variants": ["cudnn", "v02_shared"]}
     app = open_app(synthetic, "sizes", **link)
@@ -334,6 +335,7 @@ def test_every_published_table_opens(open_app: Open, synthetic: Path, report: st
         assert not app.exception, (table, app.exception[0].message)
 
 
+@pytest.mark.thorough
 def test_published_opens_at_the_report_of_a_workload_that_the_run_has(open_app: Open, synthetic: Path) -> None:
     # Of those of conv2d and tensor_transpose the first; the reports begin with that of cnn_conv.
     assert open_app(synthetic, "published", run="gpu").selectbox(key="choose workload").value == "conv2d"

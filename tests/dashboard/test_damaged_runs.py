@@ -164,6 +164,7 @@ def test_a_page_asked_for_no_run_takes_the_first_that_opens(open_app: Open, tmp_
     assert all("remove the folder a " in reason for reason in reasons)
 
 
+@pytest.mark.thorough
 def test_a_bad_run_stays_where_it_is_chosen_and_goes_when_another_is(open_app: Open, several: Path) -> None:
     app = open_app(several, "sizes", run="bad1")
     assert run_of(app) == "bad1"

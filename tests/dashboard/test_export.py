@@ -66,6 +66,7 @@ def test_topics_part_the_charts(tmp_path: Path) -> None:
     assert sorted(every) == sorted(name for names in of_topics for name in names)
 
 
+@pytest.mark.thorough
 def test_an_export_of_a_topic_has_its_charts_alone(runs: Path, tmp_path: Path) -> None:
     code, said = command("host", "--out", tmp_path / "out", "--format", "csv", "--topic", "overview", "--data-dir", runs)
     assert code == 0, said

@@ -59,6 +59,7 @@ def test_sizes() -> None:
     check(of_charts("sizes", _sizes, 1, 4))
 
 
+@pytest.mark.thorough
 def test_roofline() -> None:
     check(of_charts("roofline", _roofline, 2, 2))
 

@@ -29,6 +29,7 @@ def _gpus(shown: Shown) -> Rules:
     return counts.SHARES if "share" in shown.frame else counts.GPUS
 
 
+@pytest.mark.thorough
 def test_gpus() -> None:
     rng = random.Random(f"gpus {SEED}")
     shared = [run for run in definitions.shipped() if run.has("samples") and (run.table("samples")["gpus"] > 1).any()]

@@ -141,6 +141,7 @@ def test_sizes_and_ladder_of_two_devices() -> None:
     check(draw(rng, found, numbers, 40), 40)
 
 
+@pytest.mark.thorough
 def test_trends() -> None:
     rng = random.Random(f"trends {SEED}")
     found = []

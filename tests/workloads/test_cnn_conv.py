@@ -202,6 +202,7 @@ def assert_outputs_of_tf32(variant, a_case, launches):
         assert 2e-4 < error < 3e-4, order
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize("shape", ["5x40x40", "5x24x40", "5x18x16"])
 def test_a_block_takes_image_after_image_in_bands_the_last_of_which_overlaps(shape, monkeypatch):

@@ -226,6 +226,7 @@ def test_tiles_of_whole_networks_are_right_where_small_networks_do_not_reach_the
         assert verdict.ok, f"{config}: {verdict.detail}"
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize(("name", "most"), [("v07_overlapped", 2), ("v08_phases", 3), ("v14_few_images", 3)])
 def test_images_made_part_by_part_are_those_of_the_whole(name, most):

@@ -112,7 +112,7 @@ def test_the_last_layer_and_the_dense_one_are_in_float32():
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize("images", [1, 3, 7, 9, 11, 12, 16, 33])
 @pytest.mark.parametrize("name", RUNGS)
@@ -137,7 +137,7 @@ def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least,
     assert least < error < most
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize(("channels", "side"), [(256, 1), (96, 1), (32, 3), (32, 5)])
 @pytest.mark.parametrize("name", RUNGS)

@@ -47,7 +47,7 @@ def test_without_its_own_learning_rate_an_uneven_share_would_be_wrong() -> None:
     assert not compare(wrong, reference_of(case), 100 * WORKLOAD.tolerance["fp32"]).ok
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_the_overlapped_kernels_of_all_ranks_average_to_the_step_of_the_batch(chunks: int) -> None:

@@ -249,8 +249,8 @@ def test_64_clusters_of_two_blocks_have_tiles_of_128x128_of_the_tf32_product_of_
     assert [launch.kernel.partition("<")[0] for launch in padded] == ["pad", "pad", "gemm"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
-@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize("config", WORKLOAD.variant("v18_cluster_sums_tf32").configs, ids=str)
@@ -334,7 +334,7 @@ def test_padded_operands_are_the_operands_and_zeros(shape: str, order: Order) ->
         assert (copy[:, of.shape[1] :] == 0).all()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])

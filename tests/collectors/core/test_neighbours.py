@@ -169,6 +169,7 @@ def test_what_does_not_import_is_named_as_its_user_names_it(line: str, said: str
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.thorough
 def test_what_was_not_reached_is_told_without_folders(two: list[Path], tmp_path: Path) -> None:
     limits = replace(LIMITS_HERE, budget_s=0.0)
     recorder = Recorder(make_plan(Request(files=two), limits), collector_of("host_clock"))

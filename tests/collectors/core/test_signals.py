@@ -104,6 +104,7 @@ def test_at_a_random_moment_no_finished_case_is_lost(seed: int, tmp_path: Path) 
     assert not list(recording.data_dir.glob(".*"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_during_the_imports_a_signal_ends_the_command_without_a_word(number: signal.Signals) -> None:
     process = subprocess.Popen(

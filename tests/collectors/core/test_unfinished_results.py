@@ -105,6 +105,7 @@ LATER: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LATER)
 def test_what_is_computed_when_results_are_looked_at_is_part_of_their_time(name: str) -> None:

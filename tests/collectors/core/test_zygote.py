@@ -92,7 +92,7 @@ def test_the_exit_code_of_a_fork_reaches_the_recorder(zygote: Zygote, file: Path
     again.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "file",
     [("import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "pass")],
@@ -105,7 +105,7 @@ def test_a_process_with_threads_is_not_copied_and_its_workloads_are_measured_all
     child.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "file",
     [

@@ -70,6 +70,7 @@ def test_numba_compiles_again_where_the_file_of_the_loops_is_another_or_was_writ
     assert isinstance(again, RunOnce) and again.mark != job.mark
 
 
+@pytest.mark.thorough
 def test_what_does_not_compile_is_left_for_its_verdict() -> None:
     jobs = [
         Kernels("this is not CUDA", "x.cu", ("k",), (), "sm_90", ()),

@@ -73,8 +73,7 @@ def test_lines_of_included_files_are_lines_of_the_text_that_was_compiled(tmp_pat
     assert lines[places["k.cu", 1] - 1] == "// idea"
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["conv2d", "mlp_elementwise", "tensor_transpose", "mlp_gemm", "cnn_conv", "gan_tconv", "mlp_training"]
 )

@@ -43,7 +43,7 @@ def test_large_blocks_that_go_back_to_the_system_are_not_filled(
     assert blocks_filled(monkeypatch, mib) == filled
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("tunables", "come_back"), [({}, False), ({"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "4294967295"}, True)]
 )

@@ -105,7 +105,7 @@ def test_a_broken_rank_is_named_and_the_others_stand(tmp_path: Path, damage: obj
     assert "the figures are of ranks 0, 1, 3 only, of 4: the profile of rank 2 cannot be read; make it again" in texts(notes)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_rank_without_device_work_stands(tmp_path: Path) -> None:
     Job(ranks=4).write(tmp_path / "job", zipped=False)
     path = tmp_path / "job" / "rank-2.json"
@@ -147,7 +147,7 @@ def test_ranks_of_two_jobs_are_refused(tmp_path: Path) -> None:
         imported(tmp_path, tmp_path / "job")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_differing_iterations_are_said(tmp_path: Path) -> None:
     Job(ranks=2, iterations=3).write(tmp_path / "job")
     Job(ranks=2, iterations=2).write(tmp_path / "short")

@@ -80,7 +80,7 @@ def test_reports_of_two_hosts_have_two_clocks(tmp_path: Path) -> None:
     assert ranks["collectives"].tolist() == [8] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_job_of_one_report_a_rank_is_as_before(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     for rank in (3, 4):
@@ -170,6 +170,7 @@ def test_calls_of_a_group_are_summed_if_they_are_one_kernel(tmp_path: Path) -> N
     assert set(run.table("collectives")["bytes"]) == {2 * 4096}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("same_stream", [True, False])
 def test_kernels_of_a_group_are_one_collective_of_its_size_where_they_are_of_one_stream(
@@ -190,6 +191,7 @@ def test_kernels_of_a_group_are_one_collective_of_its_size_where_they_are_of_one
     assert lasts == ([own + 5] if same_stream else [own, 5])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("calls", "size"),
@@ -333,7 +335,7 @@ def test_a_broken_report_keeps_its_place_among_the_ranks(tmp_path: Path) -> None
     assert ranks["status"].to_dict() == {1: "ok", 0: "broken"} and "a.sqlite: not a report" in ranks["detail"][0]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_report_that_needs_an_export_is_exported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a call that was interrupted, whose export `nsys` would not overwrite."""
     report = tmp_path / "report.nsys-rep"

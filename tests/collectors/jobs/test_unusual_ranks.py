@@ -120,7 +120,7 @@ def test_streams_stand_for_groups_gpu_by_gpu_where_arguments_are_missing(tmp_pat
     assert rows["number"].tolist() == [0, 1, 2, 0, 1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ranks_without_device_work_have_charts_without_values(tmp_path: Path) -> None:
     data = job(tmp_path, [step("step 0", 0, 90), step("step 1", 100, 90), host("aten::mm", 10, 50)])
     assert [chart.figure for chart in SECTION.charts[0].draw(data, Look("light", {}, "", on_gpu=True))]

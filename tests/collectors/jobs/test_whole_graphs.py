@@ -68,14 +68,14 @@ def test_the_summary_tells_how_to_profile_in_place_of_a_figure(tmp_path: Path) -
     assert "graphs" in heading
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_charts_show_what_is_known(tmp_path: Path) -> None:
     figures, breakdown = SECTION.charts[0].draw(load(imported(tmp_path, Notes())), Look("light", {}, "", on_gpu=True))
     assert "busy_ns" in figures.data and "traced whole" in figures.title
     assert "CUDA graphs" in {bar.name for bar in breakdown.figure.data}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_graphs_on_the_critical_path_are_no_compute_and_a_note_tells_so(tmp_path: Path) -> None:
     data = load(imported(tmp_path, Notes()))
     found = critical_path.path(data, 2)

@@ -127,7 +127,7 @@ def many_tables(tmp_path: Path) -> Iterator[Path]:
     yield path
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_hundred_thousand_tables_are_refused_at_once(many_tables: Path, tmp_path: Path) -> None:
     with cpu_seconds(3), pytest.raises(ReportError, match=r"report\.sqlite: has over 10,000 tables") as refused:
         import_report(many_tables, tmp_path / "runs", "", None, [])

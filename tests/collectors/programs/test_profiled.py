@@ -77,6 +77,7 @@ def test_the_times_of_kernels_and_copies_are_phases_and_the_wall_clock_is_of_oth
     assert len(said) == 1 and "3 of each program" in said[0]
 
 
+@pytest.mark.thorough
 def test_the_run_names_the_gpu_and_the_profiler(run: store.Run) -> None:
     assert (run.info["collector"], run.info["collector_version"]) == ("nsight_systems", "2025.3.1")
     assert (run.info["device_name"], run.info["device_count"]) == ("Tesla T4", 1)

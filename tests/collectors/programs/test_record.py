@@ -137,6 +137,7 @@ def test_an_output_that_changes_from_run_to_run_is_found(tmp_path: Path) -> None
     assert set(run.table("samples")["variant"]) == {"p2"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("judge", [{"same_output": True}, {"check": "grep -q 42"}], ids=["same output", "check"])
 def test_a_program_that_is_right_only_where_it_is_not_timed_is_wrong(judge: dict[str, object], tmp_path: Path) -> None:
     """Timed runs have a variable that moves the stack."""
@@ -163,6 +164,7 @@ def test_a_program_that_is_wrong_in_half_of_its_timed_runs_is_found_in_most_reco
     assert "wrong_result" in found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("judge", [{}, {"same_output": True}, {"check": "grep -q fifo"}], ids=["none", "same output", "check"])
 def test_every_run_of_a_program_writes_to_the_same_kind_of_file(judge: dict[str, object], tmp_path: Path) -> None:
     """grep stops at its first match where its output is /dev/null, so that it was 48 times as fast as in the runs that were judged."""

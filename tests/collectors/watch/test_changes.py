@@ -210,7 +210,7 @@ def test_an_edit_changes_these_variants_and_nothing_else(
     assert (change.names, change.rest, change.gone) == (variants, (), ())
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "old", "new", "rest"),
     [

@@ -142,6 +142,7 @@ def test_one_process_and_no_equal_source_give_no_verdict(factor: float) -> None:
     assert sentence(found.changes) == "1 unknown"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("factor", "verdict"), [(1.1, "tied"), (0.9, "tied"), (1.5, "slower"), (0.5, "faster")])
 def test_one_process_and_one_equal_cell_tell_large_changes_alone(factor: float, verdict: str) -> None:
     sides = [few(run_id, {MINE: by}, source=run_id) for run_id, by in (("a", 1.0), ("b", factor))]

@@ -192,7 +192,7 @@ def test_the_page_offers_the_criterion_only_where_there_is_energy(open_app: Open
     assert not app.exception
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_page_ladder_shows_energies(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", run="synthetic", workload="conv2d", case="n=8192")
     assert not app.exception

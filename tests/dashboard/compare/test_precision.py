@@ -229,6 +229,7 @@ def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunDat
     assert "v05_pipelined · TF32" in {trace.name for trace in chart.figure.data}
 
 
+@pytest.mark.thorough
 def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path) -> None:
     app = open_app(folder, run="run")
     frame = app.main.dataframe[0].value

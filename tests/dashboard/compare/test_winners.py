@@ -134,6 +134,7 @@ def test_the_terminal_names_the_best_trusted_rung_and_the_faster_one_that_it_pas
     assert json.loads(summary.render(rows, "json"))[0]["distrust"].startswith(LINE)
 
 
+@pytest.mark.thorough
 def test_the_overview_names_the_same(cheat: RunData, open_app: Open, folder: Path) -> None:
     chart = overview_chart.percent_of_floor(overviews.overview(cheat), look(cheat))
     assert chart.title.startswith("v02_b reaches 20") and f"sum, n=1600, fp32: {LINE}." in chart.note
@@ -144,6 +145,7 @@ def test_the_overview_names_the_same(cheat: RunData, open_app: Open, folder: Pat
     assert app.dataframe[0].value["best"].tolist() == ["v02_b"]
 
 
+@pytest.mark.thorough
 def test_the_headline_of_the_ladder_names_the_same_and_shows_the_source_of_the_best(
     cheat: RunData, open_app: Open, folder: Path
 ) -> None:

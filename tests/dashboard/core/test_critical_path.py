@@ -78,8 +78,8 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_segments_cover_the_iteration_without_gap_or_overlap(program: list[Operation], tmp_path: Path) -> None:
     made = PathJob(program, offset_us={1: 5_000.0, 3: -700.0})
@@ -90,7 +90,7 @@ def test_segments_cover_the_iteration_without_gap_or_overlap(program: list[Opera
     assert path.span.duration_ns / 1e3 == pytest.approx(made.duration_us(2), abs=0.002)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_replay_of_the_same_durations_gives_the_measured_iteration(program: list[Operation], tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_a_replay_of_the_same_durations_gives_the_measured_iteration(program: li
     assert (replay(ranks, ranks.ranks, every, ["gemm", REDUCE], 0.0) == 0).all()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_the_gain_of_a_faster_kernel_is_that_of_the_job_with_the_faster_kernel(
     program: list[Operation], tmp_path: Path
@@ -156,6 +156,7 @@ def test_a_synchronisation_leads_to_the_work_that_it_waited_for(tmp_path: Path) 
     assert order.index("gemm") < order.index(REDUCE) < order.index("cudaDeviceSynchronize") < order.index("tail")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("events", [True, False], ids=["calls of events", "times alone"])
 def test_the_path_follows_the_stream_that_another_one_waits_for(events: bool, tmp_path: Path) -> None:
@@ -181,8 +182,7 @@ def test_a_kernel_that_starts_before_the_end_of_the_one_before_it_follows_that_o
         assert gain == pytest.approx(truth) == pytest.approx(10 if name == REDUCE else 60), name
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [CHAIN, STRAGGLER, TWO_STREAMS], ids=["a chain", "a straggler", "two streams"])
 def test_a_path_through_overlapping_neighbours_is_that_of_neighbours_without_overlap(
     program: list[Operation], tmp_path: Path

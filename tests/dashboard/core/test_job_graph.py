@@ -137,7 +137,7 @@ def test_exposed_communication_by_dimension_adds_up_and_is_named_as_the_program_
     assert times.loc["data", "transfer_ns"] == pytest.approx(8 * 3 * 10_000, rel=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> None:
     job = imported(LATE_HOST, tmp_path)
     found = answer.answer(job)

@@ -79,6 +79,7 @@ def test_without_the_names_of_events_the_path_goes_to_what_ended_last_and_says_t
     assert path.kernels.set_index("name")["inferred"].to_dict() == {"first": 1, "side": 1, "join": 0}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "known"), [("event", True), ("stream", True), ("event", False), ("stream", False)])
 def test_the_host_waits_for_the_stream_or_event_that_the_profile_names(kind: str, known: bool, tmp_path: Path) -> None:
@@ -146,8 +147,7 @@ def test_the_path_and_the_gains_of_random_programs_are_those_of_the_simulation_w
         assert not again.segments["inferred"].any(), name
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(6))
 def test_streams_of_one_number_on_several_devices_are_several_streams(seed: int, tmp_path: Path) -> None:
     paths: list[list[str]] = []

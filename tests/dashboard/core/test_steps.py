@@ -33,12 +33,14 @@ def firsts(logs: Floats, certain: tuple[int, ...] = (), possible: range | None =
     return [level.first for level in levels_of(logs, certain, possible)[1:]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 2, 3, 8, 30, 80])
 def test_noise_alone_has_no_step(runs: int) -> None:
     assert sum(bool(firsts(noise(seed, runs))) for seed in range(200)) <= 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("place", [1, 7, 15, 28, 29])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_step_of_three_times_the_noise_is_found_at_its_place(place: int, sign: int) -> None:

@@ -251,6 +251,7 @@ def test_the_figures_are_exported(data: RunData) -> None:
     assert generator.count("generator-figures-images-1000") == 1
 
 
+@pytest.mark.thorough
 def test_the_page_draws_them_with_a_link_to_each_window_on_the_timeline(open_app: Open, folder: Path, written: Written) -> None:
     app = open_app(folder, "details", run="generator", topic="generator", case=CASE)
     headings = " ".join(str(block.value) for block in app.main.markdown).replace("\\", "")

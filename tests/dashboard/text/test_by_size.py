@@ -108,7 +108,7 @@ def test_no_line_is_wider_than_the_terminal(data: RunData, width: int) -> None:
     assert ("[warps=4]" in "".join(lines)) == (width > 60)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_answer_fits_the_terminal(width: int) -> None:
     data = run_data.load(store.open_run(store.RECORDED / "20261127T041834Z-h200-gan-tconv-eea1"))

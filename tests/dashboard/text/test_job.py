@@ -68,7 +68,7 @@ def test_where_lines_are_few_kernels_are_left_out_first_and_then_the_last_senten
         assert len(text.splitlines()) <= lines and text.splitlines()[:2] == whole.splitlines()[:2]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_why_no_late_rank_can_be_told_is_a_line(made: Callable[..., RunData]) -> None:
     data = made("refused", told=False)
     assert "no late rank can be told, as the warning above tells" in _joined(job.render(data, "table"))

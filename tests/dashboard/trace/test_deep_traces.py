@@ -186,6 +186,7 @@ def test_windows_give_the_sums_of_every_range_beside_every_kernel(
     pd.testing.assert_frame_equal(trace_sums.summary(data, "nvtx_kern_sum"), usual)
 
 
+@pytest.mark.thorough
 def test_a_long_text_among_many_does_not_take_its_room_for_each(tmp_path: Path) -> None:
     tables = small()
     many = 30_000

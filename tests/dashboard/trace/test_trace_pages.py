@@ -119,6 +119,7 @@ def test_a_page_advises_the_options_of_pytorch_for_its_trace(open_app: Open, tmp
     assert option in code and "nsys" not in code
 
 
+@pytest.mark.thorough
 def test_the_commit_beside_an_import_is_not_shown_as_the_programs(open_app: Open, traced: Path, tmp_path: Path) -> None:
     app = open_app(traced, "overview", run="trace")
     assert "commit" not in app.main.caption[0].help

@@ -71,6 +71,7 @@ def test_a_run_brings_its_own_workload(open_app: Open, folder: Path) -> None:
     assert app.selectbox(key="choose workload").value == "gemm"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("page", "run"), [("timeline", "trace"), ("calls", "trace"), ("counters", "counted"), ("ladder", "products")]
 )

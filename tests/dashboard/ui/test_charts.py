@@ -223,6 +223,7 @@ def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunD
     assert len(told) == 1 and "103 % (above the measured ceiling)" in told[0]
 
 
+@pytest.mark.thorough
 def test_the_ceilings_of_a_floor_stand_in_the_hovers(run: RunData) -> None:
     cold = Timing("device", "cold")
     rows = ladders.ladder(run, "tensor_transpose", "n=512,perm=210", cold)

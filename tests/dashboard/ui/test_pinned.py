@@ -55,6 +55,7 @@ def test_a_pin_stays_across_pages_until_it_is_taken_off(open_app: Open, folder: 
     assert "pin" not in page.query_params and "pinned: before" not in words(page)
 
 
+@pytest.mark.thorough
 def test_a_link_pins_a_variant(open_app: Open, folder: Path) -> None:
     page = open_app(folder, "ladder", run="before", pin="before@v01_naive")
     assert "vs pinned before, v01_naive:" in words(page) and "faster" in words(page)

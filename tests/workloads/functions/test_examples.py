@@ -187,6 +187,7 @@ def on_emulator(program: emulator.Program, order: emulator.Order) -> Callable[[s
     return kernel
 
 
+@pytest.mark.sampled(4)
 @emulator.needs_compiler
 @pytest.mark.parametrize("n", [1, 3, 255, 1003, 4096])
 @pytest.mark.parametrize("order", ["forward", "backward"])

@@ -132,7 +132,7 @@ def test_charts_name_what_takes_the_time_and_the_best_bandwidth(tmp_path: Path) 
     assert bandwidth.title == "all_reduce (group 0, 8 ranks): 1.40 GB/s on the bus at 4.00 MB; 25.0 % of that at 1.00 MB"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_many_groups_are_drawn_up_to_a_number() -> None:
     rows = ({"group": f"<b>{number}", "match": number, "transfer_ns": 100_000 + number} for number in range(20))
     frame = query.by_size(table(*rows), 0.0)

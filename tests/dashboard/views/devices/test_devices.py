@@ -171,6 +171,7 @@ def test_processors_are_compared_too(tmp_path: Path, open_app: Open) -> None:
     assert "v03 wins on both and takes 0.830 times as long on the Intel Xeon as on the AMD EPYC 9654" in words(app)
 
 
+@pytest.mark.thorough
 def test_variants_of_the_host_ran_on_the_processors_of_runs_with_gpus(tmp_path: Path) -> None:
     write(tmp_path, "one", 0, cpu="AMD EPYC 9654")
     write(tmp_path, "two", 1, cpu="Intel Xeon")

@@ -44,6 +44,7 @@ def drawn(
     return draw(queries.ladder(a, "w", case, TIMING), look(a), scale, None, beside)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_an_open_diamond_in_the_colour_of_the_variant_is_at_its_time(a: RunData, b: RunData, scale: charts.Scale) -> None:
     *rows, marks = drawn(a, b, "n=2", scale).figure.data
@@ -71,6 +72,7 @@ def test_the_ratio_has_the_interval_of_the_page_devices(a: RunData, b: RunData) 
             ]
 
 
+@pytest.mark.thorough
 def test_the_data_and_the_name_of_the_chart_change_only_with_a_second_device(a: RunData, b: RunData) -> None:
     alone, both = drawn(a, None, "n=2"), drawn(a, b, "n=2")
     assert "device" not in alone.data and alone.name == "ladder-w-n-2-device-cold"
@@ -127,6 +129,7 @@ def test_a_case_that_the_other_run_has_not_is_one_line_with_the_command(tmp_path
     assert plotted(app)
 
 
+@pytest.mark.thorough
 def test_a_link_with_a_device_that_is_not_here_is_said(folder: Path, open_app: Open) -> None:
     app = open_app(folder, "ladder", run="h100", beside="\u202e" + "9" * 3_000)
     assert "The link asks for beside" in words(app) and "showing none." in words(app)

@@ -58,6 +58,7 @@ def test_each_variant_has_a_thinner_line_of_its_colour_with_open_marks(a: RunDat
     assert "device: <b>H200</b>" in traces["v03 · H200"].hovertext[0] and "device: <b>H100</b>" in traces["v03"].hovertext[0]
 
 
+@pytest.mark.thorough
 def test_each_device_has_its_own_floor(a: RunData, b: RunData) -> None:
     traces = {trace.name: trace for trace in drawn(a, b).figure.data}
     for name, rate in zip(("floor", "floor · H200"), COPY, strict=True):
@@ -141,6 +142,7 @@ def test_a_device_that_timed_none_of_the_shown_variants_is_said_with_the_command
     assert "has none of these variants in device time, cold L2. Record it on NVIDIA H200: warpladder record w" in words(app)
 
 
+@pytest.mark.thorough
 def test_a_damaged_run_of_the_device_leaves_the_page(tmp_path: Path, open_app: Open) -> None:
     write(tmp_path, "a", 0)
     (write(tmp_path, "b", 1) / "samples.parquet").write_bytes(b"PAR1 damaged PAR1")

@@ -77,7 +77,7 @@ def test_a_trace_of_one_process_has_no_links(job: store.Run) -> None:
     assert not len(collectives.matches(load(store.open_rank(job, 1))))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_page_names_the_rank_that_came_last(open_app: Open, job: store.Run, data: RunData) -> None:
     row = int(np.flatnonzero(collectives.matches(data) == 0)[0])
     app = open_app(job.path.parent, "timeline", run=job.run_id, ranks="0,1,2", chosen=f"kernels-{row}")

@@ -121,7 +121,7 @@ def test_the_bins_of_hits_are_those_in_which_they_start(traces: Traces) -> None:
     assert hits.bins(np.array([0, 1_000, 2_000, 3_001, 5_000])).tolist() == [1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_million_events_of_two_hundred_thousand_names_are_searched_in_a_second() -> None:
     number, names = 1_000_000, 200_000
     start = np.arange(number, dtype=np.int64) * 10

@@ -182,12 +182,14 @@ def test_the_page_begins_with_a_run_that_has_a_cell_in_common_though_a_newer_one
     assert "No run is chosen to compare with." in words(app)
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_to_record_where_no_other_collector_ran_on_the_device(open_app: Open, recorded: Path) -> None:
     assert "No other collector has a run on another GPU here" in words(
         open_app(recorded, "trust", run="elsewhere", topic="collectors")
     )
 
 
+@pytest.mark.thorough
 def test_the_page_says_that_all_rounds_copied_their_bytes_or_lists_those_that_did_not(open_app: Open, recorded: Path) -> None:
     text = words(open_app(recorded, "trust", run="traced", topic="copies"))
     assert "All 5 kernels were launched inside a range, by a call that was traced. No record is reported lost." in text

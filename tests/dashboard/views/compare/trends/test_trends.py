@@ -337,7 +337,7 @@ def test_the_page_names_the_last_step_and_leads_to_the_runs_beside_it(open_app: 
     assert "v01_base: no change beyond the noise over 8 runs" in other and "The link asks for gone" in other
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_case_of_the_address_stays_and_of_many_runs_the_newest_are_read(
     open_app: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

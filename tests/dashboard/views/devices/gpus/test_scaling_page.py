@@ -40,6 +40,7 @@ def data(folder: Path) -> RunData:
     return load(store.open_run(folder / "scaling"))
 
 
+@pytest.mark.thorough
 def test_the_pages_that_compare_variants_have_the_samples_of_one_process_alone(data: RunData) -> None:
     assert set(data.samples["gpus"]) == {1} and set(data.together["gpus"]) == {2, 4}
     assert set(cells(data)["gpus"].dropna()) == {1}
@@ -128,6 +129,7 @@ def test_the_page_answers_each_of_its_questions(open_app: Open, folder: Path, qu
     assert said in words(open_app(folder, "gpus", run="scaling", **query))
 
 
+@pytest.mark.thorough
 def test_on_the_host_the_page_speaks_of_processes(open_app: Open, folder: Path) -> None:
     """4 images take 1.6 ms by one and 1.8 by two; 16 take 6.4 and 4.2."""
     said = words(open_app(folder, "gpus", run="host"))

@@ -258,6 +258,7 @@ def test_the_page_goes_by_counters_where_there_are_some(open_app: Open, folder: 
     assert "v02_shared of conv2d: nearest to its roof at n=8192" in words(app)
 
 
+@pytest.mark.thorough
 def test_on_a_processor_the_roofs_are_those_of_the_host(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "roofline", run="host", workload="conv2d")
     assert "conv2d, n=8192: numba_parallel is nearest to its roof" in words(app)

@@ -107,6 +107,7 @@ def hostile(plan: dispatch.Dispatch, found: query.Contest, axis: str) -> tuple[d
     return made, replace(found, workload=HOSTILE)
 
 
+@pytest.mark.sampled(2)
 @needs_cpp
 @pytest.mark.parametrize("axis", ["n", "int", "a b", HOSTILE])
 def test_hostile_names_are_text_in_cpp(

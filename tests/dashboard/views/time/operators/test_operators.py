@@ -134,7 +134,7 @@ def test_without_device_work_operators_are_ranked_by_their_time_on_the_host(data
     assert drawn.title.endswith("of the host time of all operators; operators launched no device work")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_page_lists_the_kernels_of_the_operator_of_the_link(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "operators", run="operators")
     assert not app.exception and "conv and the operators inside it launched 60.0 µs of device work" in words(app)

@@ -55,6 +55,7 @@ def one(tmp_path: Path, values: dict[str, float]) -> dict[str, object]:
     return of(load(store.open_run(path)), "v01_simple")
 
 
+@pytest.mark.thorough
 def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunData) -> None:
     frame = counters.by_config(data, WORKLOAD, CASE)
     assert list(zip(frame["variant"], frame["config"], strict=True)) == [
@@ -290,7 +291,7 @@ def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
     assert all("<img" not in figure for figure in drawn)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_on_a_run_that_has_counters_and_no_samples(open_app: Open, folder: Path, page: str) -> None:
     app = open_app(folder, page, run="counters alone")
@@ -300,7 +301,7 @@ def test_every_page_opens_on_a_run_that_has_counters_and_no_samples(open_app: Op
         assert "Hardware counters of single executions" in words_of(app)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("topic", ["roofs", "occupancy", "memory", "stalls", "metrics"])
 def test_each_topic_opens_and_lives_in_the_url(open_app: Open, folder: Path, topic: str) -> None:
     app = open_app(folder, "counters", run="counted", counters=topic)

@@ -94,6 +94,7 @@ def test_every_launch_has_a_chart_with_three_curves(data: RunData, frame: pd.Dat
     assert "compute capability 9.0" in charts[0].note
 
 
+@pytest.mark.thorough
 def test_the_page_shows_the_choice_of_its_address(open_app: Open, folder: Path) -> None:
     launch = "v11_swizzled_tile [tile=64,threads=256]"
     app = open_app(folder, "occupancy", run="code", launch=launch)
