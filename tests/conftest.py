@@ -32,6 +32,8 @@ settings.load_profile("no deadline")
 FIRST = (
     "browser",
     "specimens",
+    "server",
+    "record",
     "numba",
     "tests/dashboard/test_app.py",
     "walk",
