@@ -286,7 +286,7 @@ def refused(environment: dict[str, str], command: list[str], **further: str) -> 
     return line
 
 
-@pytest.mark.thorough
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", ["option", "variable"])
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_streamlit_that_was_told_to_listen_on_more_than_this_machine_is_refused(

@@ -63,7 +63,6 @@ def test_published() -> None:
     check(draw(rng, found, numbers))
 
 
-@pytest.mark.thorough
 def test_compare() -> None:
     rng = random.Random(f"compare {SEED}")
     found = []
