@@ -1,18 +1,20 @@
 """How much faster are more GPUs, and how many are best at each size?"""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.reports import generator
-from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, Section
-from warpladder.dashboard.views.devices.gpus import chart, query
+from warpladder.dashboard.views.devices.gpus import query
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
-def _charts(data: RunData, look: Look) -> Iterator[Chart]:
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """The charts of each workload that several ranks measured, in each timing.
 
     These are the best number of ranks for the fastest variant, and the speedups at the largest case. The first timing also has
@@ -24,7 +26,9 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
             yield from _of_timing(data, look, workload, timing, first=place == 0)
 
 
-def _of_timing(data: RunData, look: Look, workload: str, timing: Timing, *, first: bool) -> Iterator[Chart]:
+def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, first: bool) -> "Iterator[Chart]":
+    from warpladder.dashboard.reports import generator
+    from warpladder.dashboard.views.devices.gpus import chart
 
     frame = query.scaling(data, workload, timing)
     if frame.empty:
