@@ -47,6 +47,7 @@ _FEWEST_STEPS: Final = 3
 #: From this part of the span on, a cause of idle time is shown beside others.
 _SHOWN: Final = 0.01
 _TIMELINE: Final = "warpladder app, page Timeline"
+_WHILE_IDLE: Final = "what the host does while the device is idle"
 _OUTSIDE_OF_WORK: Final = "what the host does before and after the device work"
 _GRAPHS: Final = "profile with nsys profile --cuda-graph-trace=node: the kernels of the graphs are not in this profile"
 _NAMES: Final = 42
@@ -64,7 +65,7 @@ class Parts:
         idle: the causes `IDLE`.
         long_wait_ns: of the waits for launches, those that are so long that the host does more than to launch.
         communication_ns: time in which communication ran, outside of graphs that were traced as a whole.
-        whole: words for the span, as the last row has them.
+        whole: words for the span, as the last row has them; after a comma, what it is the sum of.
         ranks: of which the times are the mean; else they are sums.
     """
 
@@ -135,6 +136,7 @@ class Parts:
         """`largest part: compute, 67.5 % of 51.9 ms`; parts that tie are named together."""
         whole, (first, *tied) = format_duration(self.span_ns), [(self.words(name), self.share(name)) for name in self.largest]
         whole = f"a rank's {whole}" if self.ranks > 1 else whole
+        whole += f" ({added})" if (added := self.whole.partition(", ")[2]) else ""
         if not tied:
             return f"largest part: {_short(first[0])}, {100 * first[1]:.1f} % of {whole}"
         return (
@@ -381,9 +383,9 @@ def advice(parts: Parts, steps: Steps | None, about: Mapping[str, str]) -> str:
     on_host = steps.on_host(parts) if steps and "compute_ns" in parts.largest[:1] else ""
     if on_host:
         outside = steps is not None and steps.outside_ns(parts) > parts.idle["host_wait_ns"]
-        return (
-            f"{on_host} {f'{_OUTSIDE_OF_WORK}: {_TIMELINE}' if outside else _about(parts, 'host_wait_ns').removeprefix('see ')}"
-        )
+        waits = 2 * parts.idle["host_wait_ns"] > parts.times["idle_ns"]
+        looks = _about(parts, "host_wait_ns").removeprefix("see ") if waits else f"{_WHILE_IDLE}: {_TIMELINE}"
+        return f"{on_host} {f'{_OUTSIDE_OF_WORK}: {_TIMELINE}' if outside else looks}"
     slow = steps.slow if steps else None
     if slow and slow.more_ns >= MUCH * parts.span_ns:
         return f"see why step {slow.number} takes {format_duration(slow.more_ns)} more than the median step: {_TIMELINE}"

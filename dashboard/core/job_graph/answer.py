@@ -114,8 +114,8 @@ def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> tuple[st
         waits = format_duration(sums["host_ns"].tolist()[stage])
         which = f"{size}: the host of {ranks} (stage {stage}) paces it, as its GPU waits {waits} a step for launches"
         takes = _takes(found, "stages-median", "with equal compute in the stages")
-        fewer = ", but with earlier launches it may be" if takes.endswith("shorter") else ""
-        return f"{which}{takes}{fewer}", change, pipeline.stages[stage][0]
+        vain = ", as they would wait for that host instead" if takes.endswith("shorter") else ""
+        return f"{which}{takes}{vain}", change, pipeline.stages[stage][0]
     own, median = format_duration(sums["compute_ns"].tolist()[stage]), format_duration(others["compute_ns"])
     which = f"{size}: stage {stage} ({ranks}) paces it with {own} of compute a step, the others have {median}"
     takes = _takes(found, "stages-median", f"with stage {stage} like the others")

@@ -20,7 +20,6 @@ from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store, timeline
 from warpladder.data.arrays import lookup
 from warpladder.data.iterations import steps_of
-from warpladder.data.words import counted as number_of
 
 _MOST_KERNELS: Final = 5
 _MOST_GAPS: Final = 2
@@ -92,8 +91,9 @@ def _device_time(run: store.Run) -> tuple[Parts | None, Steps | None, int]:
     if not len(work):
         return None, steps, 0
     devices = len(np.unique(work.device))
-    whole = f"first to last work, {devices} devices" if devices > 1 else "first to last device work"
-    whole = f"{len(processes)} processes on {number_of(devices, 'device')}" if len(processes) > 1 else whole
+    several = len(processes) > 1 or devices > 1
+    added = f"{len(processes)} processes" if len(processes) > 1 else f"{devices} devices"
+    whole = f"first to last work, {added} added" if several else "first to last device work"
     return Parts.of(pd.DataFrame([timeline.breakdown(own) for own in of_each]), whole), steps, devices
 
 

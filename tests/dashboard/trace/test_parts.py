@@ -119,6 +119,8 @@ def test_advice_tells_why_a_faster_kernel_does_not_help_where_the_host_is_slower
     assert advice(parts(compute=2_400, kernel_wait=600), steps(3, 1_000, 800), ABOUT) == "a faster kernel", (
         "nothing is launched late"
     )
+    gaps = parts(compute=2_000, kernel_wait=600, host_wait=400, long_wait=400)
+    assert "see what the host does while the device is idle: warpladder app" in advice(gaps, steps(3, 1_000, 800), ABOUT)
     one = steps(1, 1_000, 610, waits=10)
     assert advice(parts(compute=500, other_idle=110), one, ABOUT) == (
         "under the profiler, the host takes 1.00 ms a step (10.0 µs in waits and copies), the device 610 µs: faster kernels do not shorten "
