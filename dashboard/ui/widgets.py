@@ -1,8 +1,6 @@
 """Widgets that the pages share: charts with downloads, tables, controls of a case, and messages for empty pages."""
 
-import hashlib
 import json
-import pickle
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -360,16 +358,11 @@ def _bar() -> DeltaGenerator:
 
 def drawn(draw: Callable[_Arguments, Chart], /, *args: _Arguments.args, **options: _Arguments.kwargs) -> Chart:
     """The chart of a function, drawn once for equal arguments. It is shared between sessions: never change it."""
-    # Streamlit's own keys of arguments take longer than most charts take to draw. Each argument is written by itself and as it comes
-    # out of a cache, so that a key does not tell whether arguments share objects.
-    key = hashlib.blake2b(f"{draw.__module__}.{draw.__qualname__}".encode())
-    for each in (*args, *options.items()):
-        key.update(pickle.dumps(pickle.loads(pickle.dumps(each))))  # noqa: S301 - of what was written just now
-    return _drawn(partial(draw, *args, **options), key.digest())
+    return _drawn(partial(draw, *args, **options), f"{draw.__module__}.{draw.__qualname__}", args, options)
 
 
 @st.cache_resource(show_spinner=False, max_entries=128)
-def _drawn(_draw: Callable[[], Chart], key: bytes) -> Chart:
+def _drawn(_draw: Callable[[], Chart], name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Chart:
     return _draw()
 
 
