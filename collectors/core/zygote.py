@@ -80,8 +80,11 @@ def why_not() -> str:
     libraries = {line.split()[-1] for line in _MAPS.read_text().splitlines() if "openblas" in line}
     asked = next((value for name in _THREAD_VARIABLES if (value := os.environ.get(name, "")).isdigit()), "")
     of_blas = len(libraries) * max(int(asked or os.cpu_count() or 1) - 1, 0)
-    threads = [each for each in _TASKS.iterdir() if (each / "comm").read_text().strip() != _OF_JEMALLOC]
-    if len(threads) > 1 + of_blas:
+    threads = 0
+    for each in _TASKS.iterdir():
+        with suppress(OSError):  # it has ended
+            threads += (each / "comm").read_text().strip() != _OF_JEMALLOC
+    if threads > 1 + of_blas:
         return "it has threads"
     for number in _OPEN_FILES.iterdir():
         with suppress(OSError):

@@ -358,8 +358,8 @@ def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
 
 
 def _percent(fraction: float) -> str:
-    """`3 %`; from one on, the factor: `21x`."""
-    return f"{float(f'{100 * fraction:.2g}'):g} %" if fraction < 1 else f"{significant(1 + fraction, 2)}x"
+    """`3 %`; from one on, the factor: `21×`."""
+    return f"{float(f'{100 * fraction:.2g}'):g} %" if fraction < 1 else f"{significant(1 + fraction, 2)}×"
 
 
 #: A tied cell that could not have shown this slowdown, a fraction, is not seen, whatever was asked for.

@@ -66,7 +66,7 @@ def test_a_run_compared_with_its_like_is_tied() -> None:
     assert (found.lost, found.new, found.changed_sources) == ((), (), ())
     assert sentence(found.changes) == "11 tied; differences below 1 % are invisible"
     blind = [replace(change, least_effect=1999.0) for change in found.changes]
-    assert sentence(blind) == "11 tied; differences below 2,000x are invisible"
+    assert sentence(blind) == "11 tied; differences below 2,000× are invisible"
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.05, "slower"), (0.95, "faster"), (1.005, "tied")])
