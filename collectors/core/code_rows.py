@@ -29,12 +29,13 @@ def launch_rows(launches: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of `cell_launches`, in which launches that are alike are one row.
 
     Args:
-        launches: the columns of each launch of some cells, in order, without `count`.
+        launches: the columns of each launch of some cells, in order, without `count`. Launches with other `scalars`, which are not kept,
+            are not alike.
     """
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for launch in launches:
         alike = tuple(value for name, value in launch.items() if name != "launch_index")
-        row = rows.setdefault(alike, {**launch, "count": 0})
+        row = rows.setdefault(alike, {**{name: launch[name] for name in launch if name != "scalars"}, "count": 0})
         row["count"] += 1
     return list(rows.values())
 

@@ -59,6 +59,7 @@ from warpladder.workloads.api import (
     kernels_of,
 )
 from warpladder.workloads.declare.functions.variants import FunctionVariant
+from warpladder.workloads.declare.launches import scalars
 
 
 class CudaBench:
@@ -499,7 +500,7 @@ class CudaBench:
 class SingleLaunchBench(CudaBench):
     """Runs each operation once between cudaProfilerStart and cudaProfilerStop, for a tool around it that replays launches.
 
-    Of launches of a kernel that are alike, only the first is between the two. Samples are meaningless: the tool replays each kernel, and
+    Of launches of one kind, only the first is between the two; see `Launch.kind`. Samples are meaningless: the tool replays each kernel, and
     flushes the caches itself.
     """
 
@@ -509,13 +510,13 @@ class SingleLaunchBench(CudaBench):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._looked_at: list[Operation] = []
-        self._repeating: list[Operation] = []  # those with launches that are alike
+        self._repeating: list[Operation] = []  # those with several launches of a kind
         self.begun: set[Any] | None = None  # the launches that were profiled; None while none is to be
 
     def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:
         operation = super()._prepare_cuda(variant, config)
         launches = kernels_of(variant.launches(self._case, config))
-        if len({(each.kernel, each.grid, each.block, each.dynamic_shared_bytes) for each in launches}) < len(launches):
+        if len({each.kind for each in launches}) < len(launches):
             self._repeating.append(operation)
         return operation
 
@@ -554,7 +555,7 @@ class _ProfiledKernel:
         return getattr(self.function, name)
 
     def __call__(self, grid: Any, block: Any, arguments: Any, *, shared_mem: int, stream: Any) -> None:
-        kind = (self.name, grid, block, shared_mem)
+        kind = (self.name, grid, block, shared_mem, scalars(arguments))
         is_first = self.bench.begun is not None and kind not in self.bench.begun
         with self.bench.device.profiled() if is_first else nullcontext():
             self.function(grid, block, arguments, shared_mem=shared_mem, stream=stream)

@@ -14,6 +14,7 @@ from warpladder.collectors.cuda.disassembly import disassemble_all
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.data import source_text
 from warpladder.workloads.api import CudaVariant, Launch, format_params, kernels_of
+from warpladder.workloads.declare.launches import scalars
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -80,7 +81,8 @@ def _launch_row(launch: Launch, code: str) -> dict[str, Any]:
     sizes = {
         f"{what}_{axis}": size for what in ("grid", "block") for axis, size in zip("xyz", getattr(launch, what), strict=True)
     }
-    return {"kernel": launch.kernel, "code": code, **sizes, "dynamic_shared_bytes": launch.dynamic_shared_bytes}
+    shape = {**sizes, "dynamic_shared_bytes": launch.dynamic_shared_bytes}
+    return {"kernel": launch.kernel, "code": code, **shape, "scalars": scalars(launch.args)}
 
 
 @cache

@@ -116,7 +116,7 @@ def with_own_code(reported: Tables, recorded: Tables) -> Tables:
     """
     own = _by_cell(recorded["cell_launches"])
     theirs = _by_cell(reported["cell_launches"])
-    same = {cell for cell, launches in own.items() if cell not in theirs or _names(launches) == _names(theirs[cell])}
+    same = {cell for cell, rows in own.items() if cell not in theirs or set(_names(rows)) == set(_names(theirs[cell]))}
     launches = [
         *(row for cell in own if cell in same for row in own[cell]),
         *(row for cell in theirs if cell not in same for row in theirs[cell]),
@@ -128,15 +128,17 @@ def with_own_code(reported: Tables, recorded: Tables) -> Tables:
 
 def at_own_places(reported: Tables, recorded: Tables) -> Tables:
     """Tables with the places of launches as recorded, for cells of which one launch of each kind was profiled."""
-    own, theirs = (_by_cell(tables["cell_launches"]) for tables in (recorded, reported))
+    theirs: dict[CellName, dict[int, dict[str, Any]]] = {}  # a row of each launch that was profiled
+    for row in reported["counters"]:
+        theirs.setdefault(_cell(row), {})[row["launch_index"]] = row
     places = {
         cell: [row["launch_index"] for row in rows]
-        for cell, rows in own.items()
-        if _names(rows) == _names(theirs.get(cell, ())) and sum(row["count"] for row in theirs[cell]) == len(rows)
+        for cell, rows in _by_cell(recorded["cell_launches"]).items()
+        if _names(rows) == _names(theirs.get(cell, {}).values())
     }
 
     def moved(row: dict[str, Any]) -> dict[str, Any]:
-        indices = places.get(CellName(*(row[name] for name in CellName._fields)))
+        indices = places.get(_cell(row))
         return {**row, "launch_index": indices[row["launch_index"]]} if indices else row
 
     counted = ("counters", "instruction_counters", "rules")
@@ -146,13 +148,17 @@ def at_own_places(reported: Tables, recorded: Tables) -> Tables:
 def _by_cell(launches: Iterable[dict[str, Any]]) -> dict[CellName, list[dict[str, Any]]]:
     rows: dict[CellName, list[dict[str, Any]]] = {}
     for row in launches:
-        rows.setdefault(CellName(*(row[name] for name in CellName._fields)), []).append(row)
+        rows.setdefault(_cell(row), []).append(row)
     return rows
 
 
+def _cell(row: Mapping[str, Any]) -> CellName:
+    return CellName(*(row[name] for name in CellName._fields))
+
+
 def _names(launches: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Names of the kernels without template arguments, which compilers write in different ways."""
-    return [row["kernel"].partition("<")[0].rpartition("::")[2] for row in launches]
+    """Names of the kernels without results and template arguments, which compilers write in different ways."""
+    return [row["kernel"].partition("<")[0].rpartition("::")[2].rpartition(" ")[2] for row in launches]
 
 
 def main_file(launches: Iterable[ProfiledLaunch], codes: Mapping[str, ReportedCode], files: Mapping[str, str]) -> str:

@@ -1,8 +1,10 @@
 """The parts of an operation: kernel launches and their arguments, averages over ranks, and the copies of its inputs and outputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias
+
+import numpy as np
 
 from warpladder.workloads.declare.cases import Case, Params, Part
 
@@ -123,6 +125,16 @@ class Launch:
     args: tuple[Any, ...]
     dynamic_shared_bytes: int = 0
     once: bool = False
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Launches of one kind do the same work: they differ only in the arrays that they take."""
+        return self.kernel, self.grid, self.block, self.dynamic_shared_bytes, scalars(self.args)
+
+
+def scalars(arguments: Iterable[Any]) -> tuple[Any, ...]:
+    """The scalars among the arguments of a launch, which may ask a kernel for more or less work."""
+    return tuple(value for value in arguments if isinstance(value, np.generic | int | float))
 
 
 #: One of the things that an operation does in order.

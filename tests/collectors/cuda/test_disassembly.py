@@ -60,6 +60,8 @@ def test_launches_that_are_alike_are_one_row() -> None:
         {**launch(1, "join", 1), "count": 1},
         {**launch(3, "split", 4), "count": 1},
     ]
+    longer = [{**launch(index, "split", 8), "scalars": (steps,)} for index, steps in enumerate((1, 9, 1))]
+    assert launch_rows(longer) == [{**launch(0, "split", 8), "count": 2}, {**launch(1, "split", 8), "count": 1}]
 
 
 def test_lines_of_included_files_are_lines_of_the_text_that_was_compiled(tmp_path: Path) -> None:

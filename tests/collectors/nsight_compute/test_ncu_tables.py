@@ -121,12 +121,14 @@ def test_one_launch_of_each_kind_has_its_place_among_all() -> None:
     def launches(*rows: tuple[str, int, int]) -> list[dict[str, object]]:
         return [{**cell, "kernel": kernel, "launch_index": index, "count": count} for kernel, index, count in rows]
 
-    readings = [{**cell, "launch_index": index, "value": index} for index in (0, 1)]
-    recorded = {"cell_launches": launches(("a<1>", 0, 3), ("b", 3, 2))}
-    of_each_kind = {"cell_launches": launches(("a<(int)1>", 0, 1), ("b", 1, 1)), "counters": readings}
-    found = tables.at_own_places(of_each_kind, recorded)
-    assert [(each["launch_index"], each["value"]) for each in found["counters"]] == [(0, 0), (3, 1)]
-    of_all = {**of_each_kind, "cell_launches": launches(("a<(int)1>", 0, 3), ("b", 3, 2))}
+    def readings(*kernels: str) -> tables.Tables:
+        return {"counters": [{**cell, "launch_index": i, "kernel": kernel, "value": i} for i, kernel in enumerate(kernels)]}
+
+    # Two kinds of `a` have the same shape, so that the report's own rows join them.
+    recorded = {"cell_launches": launches(("a<1>", 0, 3), ("b", 3, 2), ("a<1>", 4, 2))}
+    found = tables.at_own_places(readings("void a<(int)1>(int)", "b", "void a<(int)1>(int)"), recorded)
+    assert [(each["launch_index"], each["value"]) for each in found["counters"]] == [(0, 0), (3, 1), (4, 2)]
+    of_all = readings("a", "a", "a", "b", "a", "b", "a")
     assert tables.at_own_places(of_all, recorded) == of_all
 
 
