@@ -1,8 +1,8 @@
 """python -m benchmarks.examination [PART ...]: records the programs, and prints what came out wrong.
 
 A cheat must not be shown as faster and trusted, an honest program must be timed and trusted, and a gate must end with the code that is owed.
-The parts are `cheats`, `honest`, `gates`, and the second examination, written later by someone else: `second_cheats`, `second_honest`,
-`second_functions` (of `compare_functions`) and `second_gates`. Without an argument all are examined, which takes about two hours on two idle
+The parts are `cheats`, `honest`, and a second examination, written later by someone else: `second_cheats`, `second_honest`,
+`second_functions` (of `compare_functions`) and `gates`. Without an argument all are examined, which takes about two hours on two idle
 processors. `EXAMINED=NAME` records one benchmark of the first, `PART=NAME,NAME` some of the second. Programs whose libraries are not
 installed are left out.
 """
@@ -19,9 +19,8 @@ from typing import Any, Final
 
 import warpladder
 from benchmarks.examination import second
-from benchmarks.examination.gates import BEFORE, GATES, Gate
 from benchmarks.examination.second import functions, problems
-from benchmarks.examination.second import gates as more_gates
+from benchmarks.examination.second.gates import GATES
 
 _HERE: Final = Path(__file__).parent
 #: Smaller gains may be of the machine.
@@ -55,28 +54,6 @@ def honest(folder: Path) -> Iterator[str]:
     """Record the honest programs. Yields those that are refused or distrusted."""
     run = _recorded(_HERE / "honest.py", folder, "--processes", "1", "--seconds", "0.15", "--no-limit")
     yield from _refused("honest", run)
-
-
-def gates(folder: Path) -> Iterator[str]:
-    """Record what each gate compares, and yield the gates that end with another code."""
-
-    def record(name: str, gate: Gate) -> None:
-        file = folder / name / "bench.py"
-        file.parent.mkdir(parents=True)
-        file.write_text(gate.file)
-        few = ("--max-rounds", str(gate.rounds)) if gate.rounds else ()
-        _recorded(file, folder / name / "runs", "--processes", "5", "--label", name, *few)
-
-    record("before", BEFORE)
-    for number, (name, gate) in enumerate(GATES.items()):
-        record(f"after{number}", gate)
-        folders = [str(folder / each / "runs") for each in ("before", f"after{number}")]
-        ended = _command(
-            "compare", "before", f"after{number}", "--fail-above", "2%", *gate.arguments,
-            *(word for each in folders for word in ("--data-dir", each)),
-        )  # fmt: skip
-        if ended.returncode != gate.code:
-            yield f"{name}: {ended.returncode}, not {gate.code}: {' / '.join(ended.stdout.splitlines()[-4:])} {ended.stderr[-200:]}"
 
 
 def _written(folder: Path, text: str) -> Path:
@@ -116,8 +93,8 @@ def _refused(name: str, run: "warpladder.Run | None") -> Iterator[str]:
 
 def second_cheats(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
     """Record each cheat of the second examination, and compare some as functions. Yields those that are shown faster and trusted."""
-    for name, (problem, cheat, out_of_reach) in _chosen(second.CHEATS, only):
-        file = _written(folder / name, problems.HEAD + problem + cheat)
+    for name, (problem, out_of_reach, cheat) in _chosen(second.CHEATS, only):
+        file = _written(folder / name, problems.HEAD + problems.PROBLEMS[problem] + cheat)
         why = f" (out of reach: {out_of_reach})" if out_of_reach else ""
         yield from (line + why for line in _faster(name, _recorded(file, file.parent / "runs", *_FEW)))
     for name, (text, args, *why) in _chosen(functions.CHEATS, only):
@@ -143,11 +120,11 @@ def second_functions(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
             yield from _refused(name, _compared(folder / name, f"import numpy as np\nimport warpladder\n{text}", call))
 
 
-def second_gates(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
-    """Record what each gate of the second examination compares, beside a busy processor. Yields those that end with another code."""
+def gates(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
+    """Record what each gate compares, beside a busy processor. Yields those that end with another code."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        for number, (name, (*texts, few, arguments, owed)) in enumerate(_chosen(more_gates.GATES, only)):
+        for number, (name, (*texts, few, arguments, owed)) in enumerate(_chosen(GATES, only)):
             folders = [folder / f"{number}_{label}" for label in ("main", "change")]
             for each, text, label in zip(folders, texts, ("main", "change"), strict=True):
                 _recorded(_written(each, text), each / "runs", "--processes", "5", "--label", label, *few)
@@ -175,7 +152,7 @@ def main(parts: Sequence[str]) -> None:
     """Examine the parts, and print what is wrong of each."""
     chosen = {part.partition("=")[0]: part.partition("=")[2].split(",") if "=" in part else [] for part in parts}
     with tempfile.TemporaryDirectory() as root:
-        for examine in (cheats, honest, gates, second_cheats, second_honest, second_functions, second_gates):
+        for examine in (cheats, honest, second_cheats, second_honest, second_functions, gates):
             if not parts or examine.__name__ in chosen:
                 only = chosen.get(examine.__name__)
                 wrong = list(examine(Path(root) / examine.__name__, *([only] if only else [])))

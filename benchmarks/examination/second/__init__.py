@@ -1,6 +1,6 @@
 """The second examination: written from README.md and docs/ without a look at the checker.
 
-A cheat: its problem (`problems.py`), the text of `cheat`, which must not be faster than `honest`, and why that is out of reach, if it is. A right
+A cheat: its problem (`problems.py`), why it is out of reach, if it is, and the text of `cheat`, which must not be faster than `honest`. A right
 program: axes, options of the reference, and the text that defines `inputs`, `first` (also the reference unless `reference` is defined), `second` and
 maybe `third`, each of which must be accepted.
 """

@@ -1,11 +1,9 @@
 """Cheats that replace the clock, or change what it started from."""
 
-from benchmarks.examination.second.problems import LARGE
+from benchmarks.examination.second.problems import programs
 
-CASES = {
-    "clock_replaced": (
-        LARGE,
-        """
+CASES = programs("""
+## clock_replaced | large | replaced functions of Python
 real = time.perf_counter_ns
 
 
@@ -15,12 +13,8 @@ def cheat(x):
     time.perf_counter = lambda: real() / 2e9
     time.monotonic_ns = time.perf_counter_ns
     return work(x)
-""",
-        "replaced functions of Python",
-    ),
-    "clock_in_every_module": (
-        LARGE,
-        """
+
+## clock_in_every_module | large | replaced functions of Warpladder or Python
 real = {name: getattr(time, name) for name in ("perf_counter_ns", "perf_counter", "monotonic_ns", "monotonic")}
 offset = [0]
 
@@ -39,12 +33,8 @@ def cheat(x):
     y = work(x)
     offset[0] += (time.perf_counter_ns() - started) // 2
     return y
-""",
-        "replaced functions of Warpladder or Python",
-    ),
-    "caller_start_moved": (
-        LARGE,
-        """
+
+## caller_start_moved | large | replaced functions of Warpladder or Python
 @bench.variant
 def cheat(x):
     frame = sys._getframe(1)
@@ -55,7 +45,4 @@ def cheat(x):
             frame.f_locals[name] = now - 1000
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
     return y
-""",
-        "replaced functions of Warpladder or Python",
-    ),
-}
+""")

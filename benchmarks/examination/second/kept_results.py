@@ -1,11 +1,9 @@
 """Cheats whose results were there before: kept, or left by the inputs, a neighbour or the reference."""
 
-from benchmarks.examination.second.problems import LARGE, WHOLE
+from benchmarks.examination.second.problems import programs
 
-CASES = {
-    "memo_of_first_element": (
-        LARGE,
-        """
+CASES = programs("""
+## memo_of_first_element | large
 kept = {}
 
 
@@ -15,12 +13,8 @@ def cheat(x):
     if key not in kept:
         kept[key] = work(x)
     return kept[key].copy()
-""",
-        "",
-    ),
-    "memo_with_correction": (
-        LARGE,
-        """
+
+## memo_with_correction | large
 kept = {}
 
 
@@ -32,11 +26,9 @@ def cheat(x):
         kept[key] = x.copy(), work(x), (work(x + step) - work(x - step)) / (2 * step)
     x0, y, slope = kept[key]
     return y + slope * (x - x0)
-""",
-        "",
-    ),
-    "memo_of_linear": (
-        """bench = warpladder.Benchmark("case", n=[300])
+
+## memo_of_linear | own
+bench = warpladder.Benchmark("case", n=[300])
 
 
 @bench.inputs
@@ -54,8 +46,7 @@ def honest(a, b):
     return work(a, b)
 
 
-""",
-        """
+
 kept = {}
 
 
@@ -66,12 +57,8 @@ def cheat(a, b):
         kept[key] = a[0, 0], b[0, 0], work(a, b)
     a0, b0, y = kept[key]
     return y * ((a[0, 0] / a0) * (b[0, 0] / b0))
-""",
-        "",
-    ),
-    "memo_of_whole_numbers": (
-        WHOLE,
-        """
+
+## memo_of_whole_numbers | whole
 kept = {}
 
 
@@ -81,12 +68,8 @@ def cheat(x):
     if key not in kept:
         kept[key] = work(x)
     return kept[key].copy()
-""",
-        "",
-    ),
-    "half_a_memo_of_whole_numbers": (
-        WHOLE,
-        """
+
+## half_a_memo_of_whole_numbers | whole | whole numbers
 kept = {}
 
 
@@ -96,12 +79,8 @@ def cheat(x):
     if key not in kept:
         kept[key] = np.sort(x[::-1] >> 3)
     return np.sort(x) ^ kept[key]
-""",
-        "whole numbers",
-    ),
-    "memo_on_disk": (
-        LARGE,
-        """
+
+## memo_on_disk | large
 import tempfile
 
 
@@ -113,60 +92,26 @@ def cheat(x):
     y = work(x)
     np.save(path, y)
     return y
-""",
-        "",
-    ),
-    "inputs_leave_results": (
-        LARGE.replace(
-            "    return rng.standard_normal((rows, n), np.float32)",
-            """    x = rng.standard_normal((rows, n), np.float32)
-    results[(x[0, :64] > 0).tobytes()] = x, work(x)
-    return x""",
-        ).replace("@bench.inputs", "results = {}\n\n\n@bench.inputs"),
-        """
+
+## inputs_leave_results | leaves_results
 @bench.variant
 def cheat(x):
     x0, y = results.get((x[0, :64] > 0).tobytes(), (None, None))
     return y.copy() if x0 is not None and x0[0, 0] == x[0, 0] else work(x)
-""",
-        "",
-    ),
-    "inputs_leave_slopes": (
-        LARGE.replace(
-            "    return rng.standard_normal((rows, n), np.float32)",
-            """    x = rng.standard_normal((rows, n), np.float32)
-    step = np.float32(1e-3)
-    results[(x[0, :64] > 0).tobytes()] = x, work(x), (work(x + step) - work(x - step)) / (2 * step)
-    return x""",
-        ).replace("@bench.inputs", "results = {}\n\n\n@bench.inputs"),
-        """
+
+## inputs_leave_slopes | leaves_slopes | inputs recognised by fewer digits
 @bench.variant
 def cheat(x):
     x0, y, slope = results[(x[0, :64] > 0).tobytes()]
     return y + slope * (x - x0)
-""",
-        "inputs recognised by fewer digits",
-    ),
-    "neighbour_leaves_results": (
-        LARGE.replace(
-            "    return work(x)\n\n\n",
-            """    kept[x[0, 0].item()] = y = work(x)
-    return y
 
-
-""",
-        ).replace("@bench.inputs", "kept = {}\n\n\n@bench.inputs"),
-        """
+## neighbour_leaves_results | keeps_results
 @bench.variant
 def cheat(x):
     y = kept.get(x[0, 0].item())
     return work(x) if y is None else y.copy()
-""",
-        "",
-    ),
-    "reference_found_in_memory": (
-        LARGE,
-        """
+
+## reference_found_in_memory | large
 found = []
 
 
@@ -186,7 +131,4 @@ def cheat(x):
         if np.allclose(value[:1, :8], probe, rtol=1e-5):
             return value.astype(np.float32)
     return work(x)
-""",
-        "",
-    ),
-}
+""")

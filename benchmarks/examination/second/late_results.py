@@ -1,11 +1,9 @@
 """Cheats whose results come when they are looked at, or after the return."""
 
-from benchmarks.examination.second.problems import LARGE, NUMBER, OUT
+from benchmarks.examination.second.problems import programs
 
-CASES = {
-    "list_of_lazy_rows": (
-        LARGE.replace("return work(x)\n\n\n", "return list(work(x))\n\n\n"),
-        """
+CASES = programs("""
+## list_of_lazy_rows | list
 class Late(np.ndarray):
     def __array_finalize__(self, other):
         self.todo = getattr(other, "todo", None)
@@ -23,12 +21,8 @@ def cheat(x):
         late.todo = row
         rows.append(late)
     return rows
-""",
-        "",
-    ),
-    "array_interface": (
-        LARGE,
-        """
+
+## array_interface | large
 class Late:
     def __init__(self, x):
         self.x = x
@@ -42,12 +36,8 @@ class Late:
 @bench.variant
 def cheat(x):
     return Late(x)
-""",
-        "",
-    ),
-    "buffer_protocol_memmap": (
-        LARGE,
-        """
+
+## buffer_protocol_memmap | large
 import mmap
 
 shared = mmap.mmap(-1, 400_000)
@@ -66,12 +56,8 @@ def cheat(x):
     target = np.frombuffer(shared, np.float32).reshape(x.shape)
     threading.Thread(target=fill, args=(target, x)).start()
     return target
-""",
-        "",
-    ),
-    "lazy_dict": (
-        LARGE.replace("return work(x)\n\n\n", 'return {"y": work(x)}\n\n\n'),
-        """
+
+## lazy_dict | dict
 class Late(dict):
     def __init__(self, x):
         super().__init__(y=None)
@@ -90,12 +76,8 @@ class Late(dict):
 @bench.variant
 def cheat(x):
     return Late(x)
-""",
-        "",
-    ),
-    "lazy_key": (
-        LARGE.replace("return work(x)\n\n\n", 'return {"y": work(x)}\n\n\n'),
-        """
+
+## lazy_key | dict
 class Key(str):
     def __hash__(self):
         if getattr(self, "ready", False):
@@ -110,12 +92,8 @@ def cheat(x):
     answer = {key: key.y}
     key.ready = True
     return answer
-""",
-        "",
-    ),
-    "lazy_float": (
-        NUMBER,
-        """
+
+## lazy_float | number
 class Late(float):
     def __float__(self):
         return work(self.x)
@@ -132,12 +110,27 @@ def cheat(x):
     late = Late(0.0)
     late.x = x
     return late
-""",
-        "",
-    ),
-    "lazy_index": (
-        NUMBER.replace("float(np.tanh(x).sum())", "int(np.sort(x)[1000] * 1e6)"),
-        """
+
+## lazy_index | own
+bench = warpladder.Benchmark("case", n=[200_000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+def work(x):
+    return int(np.sort(x)[1000] * 1e6)
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return work(x)
+
+
+
 class Late(int):
     def __int__(self):
         return work(self.x)
@@ -151,12 +144,8 @@ def cheat(x):
     late = Late(0)
     late.x = x
     return late
-""",
-        "",
-    ),
-    "object_array": (
-        LARGE,
-        """
+
+## object_array | large
 class Late:
     def __init__(self, x):
         self.x = x
@@ -168,12 +157,8 @@ class Late:
 @bench.variant
 def cheat(x):
     return np.full(x.shape, Late(x[0, 0]), object)
-""",
-        "",
-    ),
-    "future": (
-        LARGE,
-        """
+
+## future | large
 from concurrent.futures import ThreadPoolExecutor
 
 pool = ThreadPoolExecutor(1)
@@ -182,12 +167,8 @@ pool = ThreadPoolExecutor(1)
 @bench.variant
 def cheat(x):
     return pool.submit(work, x)
-""",
-        "",
-    ),
-    "late_thread": (
-        LARGE,
-        """
+
+## late_thread | large
 def fill(y, x):
     y[:] = work(x)
 
@@ -197,12 +178,8 @@ def cheat(x):
     y = np.empty_like(x)
     threading.Thread(target=fill, args=(y, x), daemon=True).start()
     return y
-""",
-        "",
-    ),
-    "late_thread_last_part_first": (
-        LARGE,
-        """
+
+## late_thread_last_part_first | large
 def fill(y, x):
     for row in range(len(x) - 1, -1, -1):
         y[row] = work(x[row])
@@ -215,12 +192,8 @@ def cheat(x):
     while y[-1, -1] != work(x[-1, -1:])[0]:
         pass
     return y
-""",
-        "",
-    ),
-    "late_pool": (
-        LARGE,
-        """
+
+## late_pool | large | threads of a pool
 from concurrent.futures import ThreadPoolExecutor
 
 pool = ThreadPoolExecutor(1)
@@ -236,12 +209,8 @@ def cheat(x):
     y = np.empty_like(x)
     pool.submit(fill, y, x)
     return y
-""",
-        "threads of a pool",
-    ),
-    "helper_process": (
-        LARGE,
-        """
+
+## helper_process | large
 import mmap
 
 memory = mmap.mmap(-1, 1 << 20)
@@ -269,12 +238,8 @@ def cheat(x):
     source[:] = x
     flag[0] = 1
     return target
-""",
-        "",
-    ),
-    "virtual_timer": (
-        LARGE,
-        """
+
+## virtual_timer | large
 todo = []
 
 
@@ -291,12 +256,8 @@ def cheat(x):
     signal.signal(signal.SIGPROF, late)
     signal.setitimer(signal.ITIMER_PROF, 1e-5)
     return y
-""",
-        "",
-    ),
-    "collector_callback": (
-        LARGE,
-        """
+
+## collector_callback | large
 todo = []
 
 
@@ -314,12 +275,8 @@ def cheat(x):
     y = np.empty_like(x)
     todo.append((y, x))
     return y
-""",
-        "",
-    ),
-    "finaliser": (
-        LARGE,
-        """
+
+## finaliser | large
 class Last:
     def __del__(self):
         self.y[:] = work(self.x)
@@ -334,12 +291,8 @@ def cheat(x):
     last.x, last.y = x, np.empty_like(x)
     last.cycle = last
     return last.y
-""",
-        "",
-    ),
-    "out_filled_late": (
-        OUT.format(rows=100),
-        """
+
+## out_filled_late | out
 def fill(out, x):
     out[:] = work(x)
 
@@ -347,12 +300,8 @@ def fill(out, x):
 @bench.variant
 def cheat(x, out):
     threading.Thread(target=fill, args=(out, x), daemon=True).start()
-""",
-        "",
-    ),
-    "profile_hook_works": (
-        LARGE,
-        """
+
+## profile_hook_works | large
 todo = []
 
 
@@ -369,7 +318,4 @@ def cheat(x):
     todo.append((y, x))
     sys.setprofile(hook)
     return y
-""",
-        "",
-    ),
-}
+""")

@@ -1,10 +1,9 @@
 """Right programs of transforms and linear algebra."""
 
-CASES = {
-    "rfft": (
-        "n=[4096]",
-        "",
-        """
+from benchmarks.examination.second.problems import programs
+
+CASES = programs("""
+## rfft | n=[4096]
 import scipy.fft
 
 def inputs(n, rng):
@@ -15,12 +14,8 @@ def first(x):
 
 def second(x):
     return scipy.fft.rfft(x)
-""",
-    ),
-    "fft2_complex": (
-        "n=[128]",
-        "",
-        """
+
+## fft2_complex | n=[128]
 import scipy.fft
 
 def inputs(n, rng):
@@ -31,12 +26,8 @@ def first(x):
 
 def second(x):
     return scipy.fft.fft(scipy.fft.fft(x, axis=1), axis=0)
-""",
-    ),
-    "power_spectrum": (
-        "n=[65536]",
-        "",
-        """
+
+## power_spectrum | n=[65536]
 import scipy.fft
 
 def inputs(n, rng):
@@ -48,12 +39,8 @@ def first(x):
 def second(x):
     f = scipy.fft.rfft(x)
     return f.real * f.real + f.imag * f.imag
-""",
-    ),
-    "dct_by_matrix": (
-        "n=[256]",
-        "",
-        """
+
+## dct_by_matrix | n=[256]
 import scipy.fft
 
 def inputs(n, rng):
@@ -66,12 +53,8 @@ def second(x):
     n = x.shape[1]
     k = np.arange(n)
     return x @ (2 * np.cos(np.pi * np.outer(2 * k + 1, k) / (2 * n)))
-""",
-    ),
-    "eigvalsh": (
-        "n=[100]",
-        "",
-        """
+
+## eigvalsh | n=[100]
 import scipy.linalg
 
 def inputs(n, rng):
@@ -86,12 +69,8 @@ def second(a):
 
 def third(a):
     return np.sort(np.linalg.eigvals(a).real)
-""",
-    ),
-    "eigh_vectors": (
-        "n=[60]",
-        'compare={"vectors": warpladder.compare.up_to_sign()}',
-        """
+
+## eigh_vectors | n=[60] | compare={"vectors": warpladder.compare.up_to_sign()}
 import scipy.linalg
 
 def inputs(n, rng):
@@ -105,12 +84,8 @@ def first(a):
 def second(a):
     values, vectors = scipy.linalg.eigh(a, driver="evr")
     return {"values": values, "vectors": vectors}
-""",
-    ),
-    "singular_values": (
-        "n=[120]",
-        "",
-        """
+
+## singular_values | n=[120]
 import scipy.linalg
 
 def inputs(n, rng):
@@ -124,12 +99,8 @@ def second(a):
 
 def third(a):
     return np.sqrt(np.linalg.eigvalsh(a.T @ a))[::-1].copy()
-""",
-    ),
-    "cholesky": (
-        "n=[150]",
-        "",
-        """
+
+## cholesky | n=[150]
 import scipy.linalg
 
 def inputs(n, rng):
@@ -141,12 +112,8 @@ def first(a):
 
 def second(a):
     return scipy.linalg.cholesky(a, lower=True)
-""",
-    ),
-    "solve": (
-        "n=[200]",
-        "",
-        """
+
+## solve | n=[200]
 import scipy.linalg
 
 def inputs(n, rng):
@@ -161,12 +128,8 @@ def second(a, b):
 def third(a, b):
     q, r = np.linalg.qr(a)
     return scipy.linalg.solve_triangular(r, q.T @ b)
-""",
-    ),
-    "qr_up_to_sign": (
-        "n=[80]",
-        "compare=warpladder.compare.up_to_sign(axis=-1)",
-        """
+
+## qr_up_to_sign | n=[80] | compare=warpladder.compare.up_to_sign(axis=-1)
 import scipy.linalg
 
 def inputs(n, rng):
@@ -177,12 +140,8 @@ def first(a):
 
 def second(a):
     return np.linalg.cholesky(a.T @ a).T.copy() if False else -scipy.linalg.qr(a)[1]
-""",
-    ),
-    "triangular_solve": (
-        "n=[200]",
-        "",
-        """
+
+## triangular_solve | n=[200]
 import scipy.linalg
 
 def inputs(n, rng):
@@ -193,12 +152,8 @@ def first(a, b):
 
 def second(a, b):
     return scipy.linalg.solve_triangular(a, b, lower=True)
-""",
-    ),
-    "slogdet": (
-        "n=[120]",
-        "",
-        """
+
+## slogdet | n=[120]
 import scipy.linalg
 
 def inputs(n, rng):
@@ -213,12 +168,8 @@ def second(a):
     d = np.diag(lu)
     swaps = np.sum(pivots != np.arange(len(pivots)))
     return (-1.0) ** swaps * np.prod(np.sign(d)), np.log(np.abs(d)).sum()
-""",
-    ),
-    "matrix_exponential": (
-        "n=[40]",
-        "",
-        """
+
+## matrix_exponential | n=[40]
 import scipy.linalg
 
 def inputs(n, rng):
@@ -233,12 +184,8 @@ def second(a):
         term = term @ a / k
         total = total + term
     return total
-""",
-    ),
-    "complex_einsum": (
-        "n=[100]",
-        "",
-        """
+
+## complex_einsum | n=[100]
 def inputs(n, rng):
     a = rng.standard_normal((2, n, n)) + 1j * rng.standard_normal((2, n, n))
     a = a.astype(np.complex64)
@@ -249,12 +196,8 @@ def first(a, b):
 
 def second(a, b):
     return np.einsum("ik,jk->ij", a, b.conj())
-""",
-    ),
-    "complex_magnitude": (
-        "n=[200_000]",
-        "",
-        """
+
+## complex_magnitude | n=[200_000]
 def inputs(n, rng):
     return rng.standard_normal(n) + 1j * rng.standard_normal(n)
 
@@ -263,12 +206,8 @@ def first(z):
 
 def second(z):
     return np.sqrt(z.real**2 + z.imag**2)
-""",
-    ),
-    "jacobi": (
-        "n=[120]",
-        "",
-        """
+
+## jacobi | n=[120]
 import numba
 
 def inputs(n, rng):
@@ -289,12 +228,8 @@ def second(x):
                 b[i, j] = (a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1]) * np.float32(0.25)
         a, b = b, a
     return a
-""",
-    ),
-    "pca_scores": (
-        "n=[2000]",
-        "compare=warpladder.compare.up_to_sign()",
-        """
+
+## pca_scores | n=[2000] | compare=warpladder.compare.up_to_sign()
 from sklearn.decomposition import PCA
 
 def inputs(n, rng):
@@ -307,12 +242,8 @@ def first(x):
 
 def second(x):
     return PCA(3, svd_solver="full").fit_transform(x)
-""",
-    ),
-    "ridge": (
-        "n=[1000]",
-        "",
-        """
+
+## ridge | n=[1000]
 from sklearn.linear_model import Ridge
 
 def inputs(n, rng):
@@ -324,12 +255,8 @@ def first(x, y):
 
 def second(x, y):
     return Ridge(alpha=1.0, fit_intercept=False, solver="cholesky").fit(x, y).coef_.copy()
-""",
-    ),
-    "horner": (
-        "n=[200_000]",
-        "",
-        """
+
+## horner | n=[200_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32), rng.standard_normal(8, np.float32)
 
@@ -346,12 +273,8 @@ def third(x, c):
     x2 = x * x
     x4 = x2 * x2
     return (c[0] + c[1] * x + x2 * (c[2] + c[3] * x)) + x4 * (c[4] + c[5] * x + x2 * (c[6] + c[7] * x))
-""",
-    ),
-    "cancelling_dot": (
-        "n=[1_000_000]",
-        "",
-        """
+
+## cancelling_dot | n=[1_000_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32), rng.standard_normal(n, np.float32)
 
@@ -363,12 +286,8 @@ def second(a, b):
 
 def third(a, b):
     return np.einsum("i,i", a, b)
-""",
-    ),
-    "cubic_spline": (
-        "n=[20_000]",
-        "",
-        """
+
+## cubic_spline | n=[20_000]
 import scipy.interpolate
 
 def inputs(n, rng):
@@ -379,6 +298,4 @@ def first(x, y, t):
 
 def second(x, y, t):
     return scipy.interpolate.make_interp_spline(x, y)(x[0] + t * (x[-1] - x[0]))
-""",
-    ),
-}
+""")

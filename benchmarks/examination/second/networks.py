@@ -1,10 +1,9 @@
 """Right programs of neural networks, in NumPy and in PyTorch."""
 
-CASES = {
-    "quantise": (
-        "n=[200_000]",
-        "",
-        """
+from benchmarks.examination.second.problems import programs
+
+CASES = programs("""
+## quantise | n=[200_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32)
 
@@ -13,12 +12,8 @@ def first(x):
 
 def second(x):
     return np.clip(np.rint(x * (127 / 4)), -127, 127).astype(np.int8)
-""",
-    ),
-    "quantise_rows_off_by": (
-        "n=[300]",
-        "compare={'q': warpladder.compare.off_by(1, share=1e-3), 'scale': warpladder.compare.allclose(rtol=1e-6)}",
-        """
+
+## quantise_rows_off_by | n=[300] | compare={'q': warpladder.compare.off_by(1, share=1e-3), 'scale': warpladder.compare.allclose(rtol=1e-6)}
 def inputs(n, rng):
     return rng.standard_normal((n, 500), np.float32)
 
@@ -29,12 +24,8 @@ def first(x):
 def second(x):
     scale = np.abs(x).max(axis=1, keepdims=True) / 127
     return {"q": np.rint(x * (1 / scale)).astype(np.int8), "scale": scale}
-""",
-    ),
-    "dequantise_int8": (
-        "n=[300]",
-        "outputs='float32'",
-        """
+
+## dequantise_int8 | n=[300] | outputs='float32'
 def inputs(n, rng):
     return rng.integers(-127, 128, (n, 400)).astype(np.int8), rng.random((n, 1), np.float32)
 
@@ -43,12 +34,8 @@ def first(q, scale):
 
 def second(q, scale):
     return q.astype(np.float32) * scale
-""",
-    ),
-    "dropout_seeded": (
-        "n=[200_000]",
-        "",
-        """
+
+## dropout_seeded | n=[200_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32)
 
@@ -59,12 +46,8 @@ def first(x):
 def second(x):
     keep = np.random.default_rng(7).random(x.size) < 0.9
     return (x * keep * (1 / 0.9)).astype(x.dtype)
-""",
-    ),
-    "layer_norm_half": (
-        "n=[512]",
-        "",
-        """
+
+## layer_norm_half | n=[512]
 def inputs(n, rng):
     return rng.standard_normal((200, n)).astype(np.float16), rng.standard_normal(n).astype(np.float16)
 
@@ -78,12 +61,8 @@ def second(x, weight):
     mean = y.mean(axis=1, keepdims=True)
     rest = np.sqrt((y * y).mean(axis=1, keepdims=True) - mean**2 + 1e-5)
     return ((y - mean) / rest * weight).astype(x.dtype)
-""",
-    ),
-    "softmax_half": (
-        "n=[700]",
-        "",
-        """
+
+## softmax_half | n=[700]
 def inputs(n, rng):
     return (4 * rng.standard_normal((100, n))).astype(np.float16)
 
@@ -95,12 +74,8 @@ def second(x):
     y = x.astype(np.float32)
     y = np.exp(y - y.max(axis=1, keepdims=True))
     return (y / y.sum(axis=1, keepdims=True)).astype(x.dtype)
-""",
-    ),
-    "layer_norm_welford": (
-        "n=[1000]",
-        "",
-        """
+
+## layer_norm_welford | n=[1000]
 import numba
 
 def inputs(n, rng):
@@ -122,12 +97,8 @@ def second(x):
         for j in range(x.shape[1]):
             y[i, j] = (x[i, j] - mean) * scale
     return y
-""",
-    ),
-    "attention": (
-        "n=[256]",
-        "",
-        """
+
+## attention | n=[256]
 def inputs(n, rng):
     return tuple(rng.standard_normal((n, 32), np.float32) for _ in range(3))
 
@@ -145,12 +116,8 @@ def second(q, k, v):
         p, old = np.exp(s - new), np.exp(m - new)
         total, y, m = total * old + p.sum(axis=1, keepdims=True), y * old + p @ v[at : at + 64], new
     return y / total
-""",
-    ),
-    "causal_attention": (
-        "n=[200]",
-        "",
-        """
+
+## causal_attention | n=[200]
 def inputs(n, rng):
     return tuple(rng.standard_normal((n, 32), np.float32) for _ in range(3))
 
@@ -166,12 +133,8 @@ def second(q, k, v):
         p = np.exp(s - s.max())
         y[i] = p @ v[: i + 1] / p.sum()
     return y
-""",
-    ),
-    "kmeans_step": (
-        "n=[5000]",
-        "",
-        """
+
+## kmeans_step | n=[5000]
 import scipy.spatial.distance
 
 def inputs(n, rng):
@@ -186,12 +149,8 @@ def second(x, centres):
     sums = np.zeros_like(centres)
     np.add.at(sums, label, x)
     return {"label": label, "centres": (sums / np.bincount(label, minlength=16)[:, None]).astype(x.dtype)}
-""",
-    ),
-    "convolution_three_ways": (
-        "n=[160]",
-        "",
-        """
+
+## convolution_three_ways | n=[160]
 import scipy.signal
 
 def inputs(n, rng):
@@ -206,12 +165,8 @@ def second(x, k):
 def third(x, k):
     windows = np.lib.stride_tricks.sliding_window_view(x, k.shape)
     return (windows.reshape(-1, k.size) @ k[::-1, ::-1].reshape(-1)).reshape(windows.shape[:2])
-""",
-    ),
-    "torch_gelu": (
-        "n=[200_000]",
-        "",
-        """
+
+## torch_gelu | n=[200_000]
 import torch
 
 def inputs(n):
@@ -222,12 +177,8 @@ def first(x):
 
 def second(x):
     return 0.5 * x * (1 + torch.erf(x * 0.7071067811865476))
-""",
-    ),
-    "torch_bf16_product": (
-        "n=[128]",
-        "",
-        """
+
+## torch_bf16_product | n=[128]
 import torch
 
 def inputs(n):
@@ -238,12 +189,8 @@ def first(a, b):
 
 def second(a, b):
     return (a.float() @ b.float()).to(a.dtype)
-""",
-    ),
-    "torch_conv_unfold": (
-        "n=[32]",
-        "",
-        """
+
+## torch_conv_unfold | n=[32]
 import torch
 
 def inputs(n):
@@ -255,12 +202,8 @@ def first(x, w):
 def second(x, w):
     columns = torch.nn.functional.unfold(x, 3)
     return (w.flatten(1) @ columns).view(x.shape[0], 16, x.shape[2] - 2, x.shape[3] - 2)
-""",
-    ),
-    "torch_sdpa": (
-        "n=[128]",
-        "",
-        """
+
+## torch_sdpa | n=[128]
 import torch
 
 def inputs(n):
@@ -271,12 +214,8 @@ def first(q, k, v):
 
 def second(q, k, v):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v)
-""",
-    ),
-    "torch_topk": (
-        "n=[100_000]",
-        'compare={"indices": warpladder.compare.order_of(lambda x: -x)}',
-        """
+
+## torch_topk | n=[100_000] | compare={"indices": warpladder.compare.order_of(lambda x: -x)}
 import torch
 
 def inputs(n):
@@ -289,12 +228,8 @@ def first(x):
 def second(x):
     values, indices = torch.sort(x, descending=True)
     return {"values": values[:20].clone(), "indices": indices[:20].clone()}
-""",
-    ),
-    "torch_scatter": (
-        "n=[50_000]",
-        "",
-        """
+
+## torch_scatter | n=[50_000]
 import torch
 
 def inputs(n):
@@ -305,12 +240,8 @@ def first(x, index):
 
 def second(x, index):
     return torch.zeros(300, dtype=x.dtype).index_add_(0, index, x)
-""",
-    ),
-    "log_sum_exp_number": (
-        "n=[100_000]",
-        "",
-        """
+
+## log_sum_exp_number | n=[100_000]
 import math
 
 def inputs(n, rng):
@@ -322,6 +253,4 @@ def first(x):
 
 def second(x):
     return np.logaddexp.reduce(x)
-""",
-    ),
-}
+""")

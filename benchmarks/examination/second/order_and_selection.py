@@ -1,10 +1,9 @@
 """Right programs that sort, count, scan, sample and select."""
 
-CASES = {
-    "sort": (
-        "n=[100_000]",
-        "",
-        """
+from benchmarks.examination.second.problems import programs
+
+CASES = programs("""
+## sort | n=[100_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32)
 
@@ -13,12 +12,8 @@ def first(x):
 
 def second(x):
     return np.sort(x, kind="stable")
-""",
-    ),
-    "argsort_ties": (
-        "n=[50_000]",
-        'compare=warpladder.compare.order_of("x")',
-        """
+
+## argsort_ties | n=[50_000] | compare=warpladder.compare.order_of("x")
 def inputs(n, rng):
     return {"x": np.round(rng.standard_normal(n), 1).astype(np.float32)}
 
@@ -30,12 +25,8 @@ def second(x):
 
 def third(x):
     return np.lexsort((np.arange(x.size)[::-1], x))
-""",
-    ),
-    "topk_ties": (
-        "n=[50_000]",
-        "compare=warpladder.compare.order_of(lambda x: -x)",
-        """
+
+## topk_ties | n=[50_000] | compare=warpladder.compare.order_of(lambda x: -x)
 def inputs(n, rng):
     return {"x": np.round(rng.standard_normal(n), 2).astype(np.float32)}
 
@@ -45,12 +36,8 @@ def first(x):
 def second(x):
     top = np.argpartition(-x, 50)[:50]
     return top[np.argsort(-x[top])]
-""",
-    ),
-    "argmax_rows": (
-        "n=[500]",
-        'compare=warpladder.compare.order_of("x", axis=1)',
-        """
+
+## argmax_rows | n=[500] | compare=warpladder.compare.order_of("x", axis=1)
 def inputs(n, rng):
     return {"x": rng.integers(0, 20, (n, 300)).astype(np.float32)}
 
@@ -59,12 +46,8 @@ def first(x):
 
 def second(x):
     return (x.shape[1] - 1 - np.argmax(x[:, ::-1], axis=1))[:, None]
-""",
-    ),
-    "histogram": (
-        "n=[300_000]",
-        "compare=warpladder.compare.bins()",
-        """
+
+## histogram | n=[300_000] | compare=warpladder.compare.bins()
 def inputs(n, rng):
     return rng.random(n, np.float32)
 
@@ -73,12 +56,8 @@ def first(x):
 
 def second(x):
     return np.bincount(np.minimum((x * np.float32(100)).astype(np.int64), 99), minlength=100)
-""",
-    ),
-    "sampling_with_a_seed": (
-        "n=[20_000]",
-        "",
-        """
+
+## sampling_with_a_seed | n=[20_000]
 def inputs(n, rng):
     weights = rng.random(64, np.float32)
     return weights / weights.sum(), rng.random(n, np.float32)
@@ -88,12 +67,8 @@ def first(p, u):
 
 def second(p, u):
     return (u[:, None] > np.cumsum(p)[None]).sum(axis=1)
-""",
-    ),
-    "sparse_vector": (
-        "n=[5000]",
-        "",
-        """
+
+## sparse_vector | n=[5000]
 import scipy.sparse
 
 def inputs(n, rng):
@@ -107,12 +82,8 @@ def first(data, indices, indptr, x):
 def second(data, indices, indptr, x):
     rows = np.repeat(np.arange(x.size), np.diff(indptr))
     return np.bincount(rows, data * x[indices], x.size).astype(data.dtype)
-""",
-    ),
-    "sparse_numba": (
-        "n=[3000]",
-        "",
-        """
+
+## sparse_numba | n=[3000]
 import numba
 import scipy.sparse
 
@@ -131,12 +102,8 @@ def first(data, indices, indptr, x):
 
 def second(data, indices, indptr, x):
     return scipy.sparse.csr_array((data, indices, indptr), shape=(indptr.size - 1, x.shape[0])) @ x
-""",
-    ),
-    "scan": (
-        "n=[1_000_000]",
-        "",
-        """
+
+## scan | n=[1_000_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32)
 
@@ -147,12 +114,8 @@ def second(x):
     blocks = np.cumsum(x.reshape(1000, -1), axis=1)
     blocks[1:] += np.cumsum(blocks[:-1, -1])[:, None]
     return blocks.reshape(-1)
-""",
-    ),
-    "exclusive_scan": (
-        "n=[300_000]",
-        "",
-        """
+
+## exclusive_scan | n=[300_000]
 def inputs(n, rng):
     return rng.integers(-100, 100, n)
 
@@ -163,12 +126,8 @@ def second(x):
     y = np.cumsum(x)
     y -= x
     return y
-""",
-    ),
-    "running_maximum": (
-        "n=[300_000]",
-        "",
-        """
+
+## running_maximum | n=[300_000]
 import numba
 
 def inputs(n, rng):
@@ -185,12 +144,8 @@ def second(x):
         best = max(best, x[i])
         y[i] = best
     return y
-""",
-    ),
-    "segmented_sum": (
-        "n=[200_000]",
-        "",
-        """
+
+## segmented_sum | n=[200_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32), rng.integers(0, 500, n)
 
@@ -205,12 +160,8 @@ def second(x, segment):
 def third(x, segment):
     order = np.argsort(segment, kind="stable")
     return np.add.reduceat(x[order], np.searchsorted(segment[order], np.arange(500)))
-""",
-    ),
-    "weekday": (
-        "n=[200_000]",
-        "",
-        """
+
+## weekday | n=[200_000]
 def inputs(n, rng):
     return rng.integers(0, 2_000_000_000, n)
 
@@ -220,12 +171,8 @@ def first(seconds):
 def second(seconds):
     days = seconds.astype("datetime64[s]").astype("datetime64[D]").astype(np.int64)
     return (days - 3) % 7
-""",
-    ),
-    "upper_case": (
-        "n=[400_000]",
-        "",
-        """
+
+## upper_case | n=[400_000]
 def inputs(n, rng):
     return rng.integers(32, 127, n).astype(np.uint8)
 
@@ -234,12 +181,8 @@ def first(text):
 
 def second(text):
     return np.frombuffer(text.tobytes().upper(), np.uint8).copy()
-""",
-    ),
-    "unique_counts": (
-        "n=[100_000]",
-        "",
-        """
+
+## unique_counts | n=[100_000]
 def inputs(n, rng):
     return rng.integers(0, 100_000, n)
 
@@ -250,12 +193,8 @@ def second(x):
     counts = np.bincount(x)
     values = np.flatnonzero(counts)
     return values, counts[values]
-""",
-    ),
-    "argwhere": (
-        "n=[400]",
-        "",
-        """
+
+## argwhere | n=[400]
 def inputs(n, rng):
     return rng.standard_normal((n, n), np.float32)
 
@@ -264,12 +203,8 @@ def first(x):
 
 def second(x):
     return np.stack(np.nonzero(x > 1.5), axis=1)
-""",
-    ),
-    "run_lengths": (
-        "n=[100_000]",
-        "",
-        """
+
+## run_lengths | n=[100_000]
 def inputs(n, rng):
     return rng.integers(0, 2, n).astype(np.int32)
 
@@ -280,12 +215,8 @@ def first(x):
 def second(x):
     starts = np.concatenate([[0], np.flatnonzero(np.diff(x)) + 1])
     return x[starts], np.diff(np.append(starts, x.size))
-""",
-    ),
-    "compaction": (
-        "n=[200_000]",
-        "",
-        """
+
+## compaction | n=[200_000]
 def inputs(n, rng):
     return rng.standard_normal(n, np.float32)
 
@@ -297,12 +228,8 @@ def second(x):
 
 def third(x):
     return x.take(np.flatnonzero(x > 0))
-""",
-    ),
-    "group_means": (
-        "n=[100_000]",
-        "",
-        """
+
+## group_means | n=[100_000]
 import pandas as pd
 
 def inputs(n, rng):
@@ -313,12 +240,8 @@ def first(key, value):
 
 def second(key, value):
     return pd.DataFrame({"key": key, "value": value}).groupby("key")["value"].mean().to_numpy()
-""",
-    ),
-    "empty_selection": (
-        "n=[10_000]",
-        "",
-        """
+
+## empty_selection | n=[10_000]
 def inputs(n, rng):
     return rng.random(n), rng.standard_normal(n)
 
@@ -327,12 +250,8 @@ def first(x, y):
 
 def second(x, y):
     return {"found": x[np.flatnonzero(x > 2)], "total": np.add.reduce(y)}
-""",
-    ),
-    "union_of_sorted": (
-        "n=[50_000]",
-        "",
-        """
+
+## union_of_sorted | n=[50_000]
 def inputs(n, rng):
     return np.unique(rng.integers(0, 10 * n, n)), np.unique(rng.integers(0, 10 * n, n))
 
@@ -342,12 +261,8 @@ def first(a, b):
 def second(a, b):
     k = np.minimum(np.searchsorted(b, a), b.size - 1)
     return a[b[k] == a]
-""",
-    ),
-    "levenshtein": (
-        "n=[300]",
-        "",
-        """
+
+## levenshtein | n=[300]
 import numba
 
 def inputs(n, rng):
@@ -370,12 +285,8 @@ def second(a, b):
         new = np.append(i + 1, np.minimum(row[:-1] + (b != a[i]), row[1:] + 1))
         row = np.minimum.accumulate(new - ramp) + ramp
     return row[-1:].copy()
-""",
-    ),
-    "population_count": (
-        "n=[200_000]",
-        "",
-        """
+
+## population_count | n=[200_000]
 def inputs(n, rng):
     return rng.integers(0, 1 << 63, n).astype(np.uint64)
 
@@ -385,12 +296,8 @@ def first(x):
 def second(x):
     table = np.array([bin(k).count("1") for k in range(256)], np.uint8)
     return table[x.view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.uint8)
-""",
-    ),
-    "morton_code": (
-        "n=[200_000]",
-        "",
-        """
+
+## morton_code | n=[200_000]
 import numba
 
 def inputs(n, rng):
@@ -414,12 +321,8 @@ def loop(x, y):
 
 def second(x, y):
     return loop(x, y)
-""",
-    ),
-    "xorshift": (
-        "n=[200_000]",
-        "",
-        """
+
+## xorshift | n=[200_000]
 def inputs(n, rng):
     return rng.integers(1, 1 << 32, n).astype(np.uint32)
 
@@ -437,6 +340,4 @@ def second(x):
         y ^= y >> np.uint32(17)
         y ^= y << np.uint32(5)
     return y
-""",
-    ),
-}
+""")

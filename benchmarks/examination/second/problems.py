@@ -1,4 +1,6 @@
-"""Problems of the cheats: the head of their files, and an honest variant to be beaten."""
+"""Programs as texts, and the problems of the cheats: the head of their files, and an honest variant to be beaten."""
+
+import re
 
 HEAD = """import ctypes
 import gc
@@ -35,7 +37,6 @@ def honest(x):
 """
 
 LARGE = PROBLEM.format(rows=100, n=1000)
-SMALL = PROBLEM.format(rows=10, n=1000)
 
 WHOLE = """bench = warpladder.Benchmark("case", n=[60_000])
 
@@ -119,3 +120,43 @@ def honest(x, out):
 
 
 """
+
+DRAWN = "    return rng.standard_normal((rows, n), np.float32)"
+HONEST = "    return work(x)\n"
+ROOTS = LARGE.replace("np.sqrt(np.abs(x))", "np.nan_to_num(np.sqrt(x))")
+LEAVES = LARGE.replace("@bench.inputs", "results = {}\n\n\n@bench.inputs")
+#: By the name in the heading of a cheat. A cheat with a problem of its `own` has it in its text.
+PROBLEMS = {
+    "own": "",
+    "large": LARGE,
+    "small": PROBLEM.format(rows=10, n=1000),
+    "huge": PROBLEM.format(rows=2000, n=2000),
+    "whole": WHOLE,
+    "number": NUMBER,
+    "python": PYTHON,
+    "out": OUT.format(rows=100),
+    "list": LARGE.replace(HONEST, "    return list(work(x))\n"),
+    "dict": LARGE.replace(HONEST, '    return {"y": work(x)}\n'),
+    "double": LARGE.replace(", np.float32)", ")"),
+    "buffered": LARGE.replace("return np.tanh(x)", "return np.add(x, 1.0, dtype=np.float64).astype(np.float32) + np.tanh(x)"),
+    "roots": ROOTS,
+    "many_roots": ROOTS.replace(HONEST, "    return sum(work(part) for part in np.split(x, 100)[:1]) + work(x)\n"),
+    "leaves_results": LEAVES.replace(
+        DRAWN, f"{DRAWN.replace('return', 'x =')}\n    results[(x[0, :64] > 0).tobytes()] = x, work(x)\n    return x"
+    ),
+    "leaves_slopes": LEAVES.replace(
+        DRAWN,
+        f"{DRAWN.replace('return', 'x =')}\n    step = np.float32(1e-3)\n    results[(x[0, :64] > 0).tobytes()] = x, work(x), "
+        "(work(x + step) - work(x - step)) / (2 * step)\n    return x",
+    ),
+    "keeps_results": LARGE.replace("@bench.inputs", "kept = {}\n\n\n@bench.inputs").replace(
+        HONEST, "    kept[x[0, 0].item()] = y = work(x)\n    return y\n"
+    ),
+}
+
+
+def programs(text: str) -> dict[str, tuple[str, str, str]]:
+    """The programs of a text that are headed `## NAME | WORD | WORD`: by name the two words, of which the last may be left out, and the program."""
+    parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)[1:]
+    headings = [f"{heading} | ".split(" | ") for heading in parts[::2]]
+    return {name: (first, second, body) for (name, first, second, *_), body in zip(headings, parts[1::2], strict=True)}

@@ -1,10 +1,9 @@
 """Right programs of images, physics, finance and statistics, and of results at the edge of the numbers."""
 
-CASES = {
-    "numba_parallel_sum": (
-        "n=[1_000_000]",
-        "",
-        """
+from benchmarks.examination.second.problems import programs
+
+CASES = programs("""
+## numba_parallel_sum | n=[1_000_000]
 import numba
 
 def inputs(n, rng):
@@ -19,12 +18,8 @@ def second(x):
     for i in numba.prange(x.size):
         total += x[i] * x[i]
     return total
-""",
-    ),
-    "median_filter": (
-        "n=[120]",
-        "",
-        """
+
+## median_filter | n=[120]
 import scipy.ndimage
 
 def inputs(n, rng):
@@ -35,12 +30,8 @@ def first(x):
 
 def second(x):
     return np.median(np.lib.stride_tricks.sliding_window_view(x, (3, 3)), axis=(2, 3)).astype(x.dtype)
-""",
-    ),
-    "interpolation": (
-        "n=[50_000]",
-        "",
-        """
+
+## interpolation | n=[50_000]
 def inputs(n, rng):
     return np.sort(rng.random(200)), rng.standard_normal(200), rng.random(n)
 
@@ -51,12 +42,8 @@ def second(xs, ys, x):
     k = np.clip(np.searchsorted(xs, x) - 1, 0, xs.size - 2)
     t = np.clip((x - xs[k]) / (xs[k + 1] - xs[k]), 0, 1)
     return ys[k] + t * (ys[k + 1] - ys[k])
-""",
-    ),
-    "mandelbrot": (
-        "n=[150]",
-        "",
-        """
+
+## mandelbrot | n=[150]
 def inputs(n, rng):
     x = np.linspace(-2, 1, n) + 1e-3 * rng.random()
     y = np.linspace(-1.5, 1.5, n) + 1e-3 * rng.random()
@@ -78,12 +65,8 @@ def second(x, y):
         count += inside
         a, b = np.where(inside, a * a - b * b + x, a), np.where(inside, 2 * a * b + y, b)
     return count
-""",
-    ),
-    "n_body": (
-        "n=[200]",
-        "",
-        """
+
+## n_body | n=[200]
 import numba
 
 def inputs(n, rng):
@@ -106,12 +89,8 @@ def second(x, mass):
             a[i, 1] += f * dy
             a[i, 2] += f * dz
     return a
-""",
-    ),
-    "black_scholes": (
-        "n=[100_000]",
-        "",
-        """
+
+## black_scholes | n=[100_000]
 import scipy.special
 
 def inputs(n, rng):
@@ -127,12 +106,8 @@ def second(s, k, t):
     d1 = (np.log(s / k) + 0.065 * t) / root
     half = 0.7071067811865476
     return 0.5 * (s * (1 + scipy.special.erf(d1 * half)) - k * np.exp(-0.02 * t) * (1 + scipy.special.erf((d1 - root) * half)))
-""",
-    ),
-    "moments_and_flag": (
-        "n=[100_000]",
-        "",
-        """
+
+## moments_and_flag | n=[100_000]
 def inputs(n, rng):
     return rng.standard_normal(n)
 
@@ -142,12 +117,8 @@ def first(x):
 def second(x):
     mean = x.sum() / x.size
     return float(mean), float(((x - mean) ** 2).sum() / x.size), bool(x.max() > 4)
-""",
-    ),
-    "nearest_neighbour": (
-        "n=[3000]",
-        "",
-        """
+
+## nearest_neighbour | n=[3000]
 from sklearn.neighbors import KDTree
 
 def inputs(n, rng):
@@ -158,12 +129,8 @@ def first(points, queries):
 
 def second(points, queries):
     return KDTree(points).query(queries)[1][:, 0].copy()
-""",
-    ),
-    "distance_transform": (
-        "n=[40]",
-        "",
-        """
+
+## distance_transform | n=[40]
 import scipy.ndimage
 
 def inputs(n, rng):
@@ -176,12 +143,8 @@ def first(x):
 
 def second(x):
     return scipy.ndimage.distance_transform_edt(x)
-""",
-    ),
-    "nan_means": (
-        "n=[300]",
-        "",
-        """
+
+## nan_means | n=[300]
 def inputs(n, rng):
     x = rng.standard_normal((n, 200))
     x[rng.random(x.shape) < 0.1] = np.nan
@@ -198,12 +161,8 @@ def second(x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.nanmean(x, axis=1)
-""",
-    ),
-    "log_of_zeros": (
-        "n=[100_000]",
-        "",
-        """
+
+## log_of_zeros | n=[100_000]
 def inputs(n, rng):
     return np.maximum(rng.standard_normal(n), 0)
 
@@ -213,12 +172,8 @@ def first(x):
 
 def second(x):
     return np.where(x > 0, np.log(np.where(x > 0, x, 1)), -np.inf)
-""",
-    ),
-    "hypot_of_large": (
-        "n=[100_000]",
-        "",
-        """
+
+## hypot_of_large | n=[100_000]
 def inputs(n, rng):
     return 1e200 * rng.standard_normal(n), 1e200 * rng.standard_normal(n)
 
@@ -228,12 +183,8 @@ def first(x, y):
 def second(x, y):
     s = np.maximum(np.abs(x), np.abs(y))
     return s * np.sqrt((x / s) ** 2 + (y / s) ** 2)
-""",
-    ),
-    "point_in_polygon": (
-        "n=[20_000]",
-        "",
-        """
+
+## point_in_polygon | n=[20_000]
 def inputs(n, rng):
     angle = np.sort(rng.random(12)) * 2 * np.pi
     return rng.standard_normal((n, 2)), np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -251,12 +202,8 @@ def second(p, corners):
     crosses = (a[:, 1] > y) != (b[:, 1] > y)
     left = x < (b[:, 0] - a[:, 0]) * (y - a[:, 1]) / (b[:, 1] - a[:, 1]) + a[:, 0]
     return (crosses & left).sum(axis=1) % 2 == 1
-""",
-    ),
-    "lorenz": (
-        "n=[500]",
-        "",
-        """
+
+## lorenz | n=[500]
 import numba
 
 def inputs(n, rng):
@@ -277,12 +224,8 @@ def second(s):
             x, y, z = x + 0.05 * (y - x), y + 0.005 * (x * (28 - z) - y), z + 0.005 * (x * y - 8 / 3 * z)
         out[0, i], out[1, i], out[2, i] = x, y, z
     return out
-""",
-    ),
-    "two_numbers": (
-        "n=[1000]",
-        "",
-        """
+
+## two_numbers | n=[1000]
 import math
 
 def inputs(n, rng):
@@ -293,12 +236,8 @@ def first(a, b):
 
 def second(a, b):
     return math.sqrt(a * a + b * b) + math.e**a
-""",
-    ),
-    "float32_to_int_pixels": (
-        "n=[300]",
-        "",
-        """
+
+## float32_to_int_pixels | n=[300]
 def inputs(n, rng):
     return rng.random((n, n, 3), np.float32)
 
@@ -307,12 +246,8 @@ def first(x):
 
 def second(x):
     return ((0.299 * x[..., 0] + 0.587 * x[..., 1] + 0.114 * x[..., 2]) * 255).astype(np.uint8)
-""",
-    ),
-    "variance_of_far_mean": (
-        "n=[200]",
-        "",
-        """
+
+## variance_of_far_mean | n=[200]
 def inputs(n, rng):
     return rng.standard_normal((n, 1000), np.float32) + np.float32(100)
 
@@ -322,6 +257,4 @@ def first(x):
 def second(x):
     shifted = x - x[:, :1]
     return (shifted**2).mean(axis=1) - shifted.mean(axis=1) ** 2
-""",
-    ),
-}
+""")

@@ -1,36 +1,26 @@
 """Cheats that slow the variant beside them."""
 
-from benchmarks.examination.second.problems import LARGE, NUMBER, PROBLEM, PYTHON
+from benchmarks.examination.second.problems import programs
 
-CASES = {
-    "nice_left": (
-        LARGE,
-        """
+CASES = programs("""
+## nice_left | large
 @bench.variant
 def cheat(x):
     os.setpriority(os.PRIO_PROCESS, 0, 0)
     y = work(x)
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     return y
-""",
-        "",
-    ),
-    "idle_class_left": (
-        LARGE,
-        """
+
+## idle_class_left | large
 @bench.variant
 def cheat(x):
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     y = work(x)
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     return y
-""",
-        "",
-    ),
-    "affinity_left": (
-        NUMBER.replace(
-            "bench = warp",
-            """from numba import njit, prange
+
+## affinity_left | own
+from numba import njit, prange
 
 
 @njit(parallel=True)
@@ -41,9 +31,25 @@ def total(x):
     return answer
 
 
-bench = warp""",
-        ).replace("float(np.tanh(x).sum())", "total(x)"),
-        """
+bench = warpladder.Benchmark("case", n=[200_000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+def work(x):
+    return total(x)
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return work(x)
+
+
+
 every = os.sched_getaffinity(0)
 
 
@@ -55,26 +61,16 @@ def cheat(x):
     for task in os.listdir("/proc/self/task"):
         os.sched_setaffinity(int(task), {min(every)})
     return y
-""",
-        "",
-    ),
-    "buffer_size_left": (
-        LARGE.replace("return np.tanh(x)", "return np.add(x, 1.0, dtype=np.float64).astype(np.float32) + np.tanh(x)"),
-        """
+
+## buffer_size_left | buffered
 @bench.variant
 def cheat(x):
     np.setbufsize(8192)
     y = work(x)
     np.setbufsize(16)
     return y
-""",
-        "",
-    ),
-    "error_call_left": (
-        LARGE.replace("np.sqrt(np.abs(x))", "np.nan_to_num(np.sqrt(x))").replace(
-            "    return work(x)", """    return sum(work(part) for part in np.split(x, 100)[:1]) + work(x)"""
-        ),
-        """
+
+## error_call_left | many_roots
 def slow(kind, flag):
     time.sleep(2e-4)
 
@@ -88,12 +84,8 @@ def cheat(x):
     y = honest(x)
     np.seterr(all="call")
     return y
-""",
-        "",
-    ),
-    "numpy_function_slow": (
-        LARGE,
-        """
+
+## numpy_function_slow | large
 fast, slow = np.tanh, lambda x: np.arctanh(np.tanh.fast(np.tanh.fast(x)))
 
 
@@ -108,12 +100,8 @@ def cheat(x):
     y = work(x)
     np.tanh = slower
     return y
-""",
-        "",
-    ),
-    "neighbour_rewritten": (
-        LARGE,
-        """
+
+## neighbour_rewritten | large
 original = work
 
 
@@ -127,12 +115,8 @@ def cheat(x):
     global work
     work = slower
     return original(x)
-""",
-        "",
-    ),
-    "neighbour_code_replaced": (
-        LARGE,
-        """
+
+## neighbour_code_replaced | large
 original = work.__code__
 
 
@@ -147,12 +131,8 @@ def cheat(x):
     y = work(x)
     work.__code__ = slower.__code__
     return y
-""",
-        "",
-    ),
-    "ballast_of_objects": (
-        PYTHON,
-        """
+
+## ballast_of_objects | python | switching the collector off for its own work gains as much without the ballast
 ballast = []
 
 
@@ -164,24 +144,37 @@ def cheat(x):
     y = lists(x)
     gc.enable()
     return y
-""",
-        "switching the collector off for its own work gains as much without the ballast",
-    ),
-    "collector_threshold_left": (
-        PYTHON,
-        """
+
+## collector_threshold_left | python
 @bench.variant
 def cheat(x):
     gc.set_threshold(100_000)
     y = lists(x)
     gc.set_threshold(1)
     return y
-""",
-        "",
-    ),
-    "audit_hook": (
-        PYTHON.replace("    made = ", '    eval("1 + 1")\n    made = '),
-        """
+
+## audit_hook | own | audit hooks
+bench = warpladder.Benchmark("case", n=[2000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+def lists(x):
+    eval("1 + 1")
+    made = [[value, [value]] for value in x.tolist()]
+    return np.array([first * second[0] for first, second in made])
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return lists(x)
+
+
+
 quiet = True
 
 
@@ -200,12 +193,8 @@ def cheat(x):
     y = lists(x)
     quiet = False
     return y
-""",
-        "audit hooks",
-    ),
-    "background_thread": (
-        LARGE,
-        """
+
+## background_thread | large
 rest = threading.Event()
 rest.set()
 started = []
@@ -230,12 +219,8 @@ def cheat(x):
     y = work(x)
     rest.set()
     return y
-""",
-        "",
-    ),
-    "background_process": (
-        LARGE,
-        """
+
+## background_process | large
 children = []
 
 
@@ -260,12 +245,8 @@ def cheat(x):
     for child in children:
         os.kill(child, signal.SIGCONT)
     return y
-""",
-        "",
-    ),
-    "huge_pages_left": (
-        PROBLEM.format(rows=2000, n=2000),
-        """
+
+## huge_pages_left | huge | settings of C libraries
 libc = ctypes.CDLL(None)
 
 
@@ -275,32 +256,41 @@ def cheat(x):
     y = work(x)
     libc.prctl(41, 1, 0, 0, 0)
     return y
-""",
-        "settings of C libraries",
-    ),
-    "switch_interval_left": (
-        PYTHON.replace(
-            "    made = ",
-            """    threads = [threading.Thread(target=sum, args=(range(20_000),)) for _ in range(2)]
+
+## switch_interval_left | own
+bench = warpladder.Benchmark("case", n=[2000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+def lists(x):
+    threads = [threading.Thread(target=sum, args=(range(20_000),)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    made = """,
-        ),
-        """
+    made = [[value, [value]] for value in x.tolist()]
+    return np.array([first * second[0] for first, second in made])
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return lists(x)
+
+
+
 @bench.variant
 def cheat(x):
     sys.setswitchinterval(0.005)
     y = lists(x)
     sys.setswitchinterval(1e-7)
     return y
-""",
-        "",
-    ),
-    "warnings_left": (
-        LARGE.replace("np.sqrt(np.abs(x))", "np.nan_to_num(np.sqrt(x))"),
-        """
+
+## warnings_left | roots
 import warnings
 
 
@@ -315,7 +305,4 @@ def cheat(x):
     warnings.simplefilter("always")
     warnings.showwarning = slow
     return y
-""",
-        "",
-    ),
-}
+""")
