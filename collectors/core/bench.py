@@ -1,7 +1,7 @@
 """The interface of a bench. A bench prepares the operations of one case, runs them, and takes samples of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from importlib.util import find_spec
 from random import Random
 from types import MappingProxyType
@@ -86,6 +86,7 @@ class Reading:
     duration_ns: int
     phases_ns: dict[str, int] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
+    _: KW_ONLY
     throttled: bool = False
     interrupted: bool = False
     processor_ns: int | None = None

@@ -494,7 +494,7 @@ class CudaBench:
         self, duration_ns: int, *, phases: dict[str, int] | None = None, held: bool = True, pending: bool = False
     ) -> Reading:
         state = self.device.state.read()
-        return Reading(duration_ns, phases or {}, state, is_throttled(state), pending, held)
+        return Reading(duration_ns, phases or {}, state, throttled=is_throttled(state), pending=pending, held=held)
 
 
 class SingleLaunchBench(CudaBench):
