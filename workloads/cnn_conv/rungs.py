@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from warpladder.workloads.api import (
     ALIGNMENT_BYTES,
     MULTIPROCESSORS,
@@ -21,6 +19,7 @@ from warpladder.workloads.api import (
     ceil_div,
 )
 from warpladder.workloads.cnn_conv.problem import SIZE, Shape, shape_of
+from warpladder.workloads.ladder import HOPPER, launch, rungs_in, template
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
@@ -44,65 +43,57 @@ _MOST_SHARED_BYTES: Final = 227 * 1024  # of a block on Hopper
 _MOST_OF_BOX: Final = 256  # elements along an axis
 
 
-def _sizes(shape: Shape) -> tuple[np.int32, ...]:
-    return tuple(np.int32(size) for size in (shape.channels, shape.maps, shape.height, shape.width))
+def _sizes(shape: Shape) -> tuple[int, ...]:
+    return shape.channels, shape.maps, shape.height, shape.width
 
 
-def _block_an_image(case: Case, kernel: str, buffers: Sequence[str], side: int) -> Sequence[Launch]:
+def _block_an_image(case: Case, buffers: Sequence[str], side: int, kernel: str = "conv_layer") -> Sequence[Launch]:
     shape = shape_of(case)
-    return [Launch(kernel, (shape.batch, 1, 1), (side, side, 1), (*buffers, *_sizes(shape)))]
+    return [launch(kernel, shape.batch, (side, side), *buffers, *_sizes(shape))]
 
 
-def _thread_an_output(case: Case, kernel: str, buffers: Sequence[str], tile: int) -> Sequence[Launch]:
+def _thread_an_output(case: Case, buffers: Sequence[str], tile: int, kernel: str = "conv_layer") -> Sequence[Launch]:
     """Images, maps and tiles of the output are the grid's dimensions, in the student report's order."""
     shape = shape_of(case)
     tiles = ceil_div(shape.out_height, tile) * ceil_div(shape.out_width, tile)
-    return [Launch(kernel, (shape.batch, shape.maps, tiles), (tile, tile, 1), (*buffers, *_sizes(shape)))]
+    return [launch(kernel, (shape.batch, shape.maps, tiles), (tile, tile), *buffers, *_sizes(shape))]
 
 
 def _constant_weights(case: Case, config: Params) -> Sequence[Launch]:
     launches = _block_an_image if config["over"] == "loops" else _thread_an_output
-    return launches(case, config["over"], ("x", "y"), _CONSTANT_WEIGHTS["kTile"])
-
-
-def _bool(value: bool) -> str:
-    return str(value).lower()
+    return launches(case, ("x", "y"), _CONSTANT_WEIGHTS["kTile"], config["over"])
 
 
 def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
     """A thread for each tile of 4x4 outputs of a map; maps are the grid's second dimension."""
     shape, side, threads = shape_of(case), _REGISTER_TILE["kSide"], _REGISTER_TILE["kThreads"]
     tiles = shape.batch * ceil_div(shape.out_height, side) * ceil_div(shape.out_width, side)
-    kernel = f"conv_layer<{_bool(shape.width % 2 == 0)}>"
-    args = ("x", "y", np.int32(shape.batch), *_sizes(shape))
-    return [Launch(kernel, (ceil_div(tiles, threads), shape.maps, 1), (threads, 1, 1), args)]
+    kernel = template("conv_layer", shape.width % 2 == 0)
+    return [launch(kernel, (ceil_div(tiles, threads), shape.maps), threads, "x", "y", shape.batch, *_sizes(shape))]
 
 
 def _sliding_rows(case: Case, config: Params) -> Sequence[Launch]:
     """Four lanes, one a map, for each strip of four columns of an image."""
     shape, block = shape_of(case), _SLIDING_ROWS["kThreads"]
     threads = shape.batch * ceil_div(shape.out_width, _SLIDING_ROWS["kColumns"]) * shape.maps
-    kernel = f"conv_layer<{config['prefetch']}, {_bool(shape.out_width % 4 == 0)}>"
-    args = ("x", "y", np.int32(shape.batch), np.int32(shape.height), np.int32(shape.width))
-    return [Launch(kernel, (ceil_div(threads, block), 1, 1), (block, 1, 1), args)]
+    kernel = template("conv_layer", config["prefetch"], shape.out_width % 4 == 0)
+    return [launch(kernel, ceil_div(threads, block), block, "x", "y", shape.batch, shape.height, shape.width)]
 
 
 def _map_a_lane(case: Case, config: Params) -> Sequence[Launch]:
     """A warp for each strip of columns of an image, which goes down it two rows at a time."""
     shape, warps = shape_of(case), _MAP_A_LANE["kWarps"]
     strips = shape.batch * ceil_div(shape.out_width, _MAP_A_LANE["kColumns"])
-    kernel = f"conv_layer<{shape.height}, {shape.width}>"
-    block = (warps * _MAP_A_LANE["kLanes"], 1, 1)
-    return [Launch(kernel, (ceil_div(strips, warps), 1, 1), block, ("x", "k", "y", np.int32(strips)))]
+    kernel = template("conv_layer", shape.height, shape.width)
+    return [launch(kernel, ceil_div(strips, warps), warps * _MAP_A_LANE["kLanes"], "x", "k", "y", strips)]
 
 
 def _uniform_weights(case: Case, config: Params) -> Sequence[Launch]:
     """A warp for each map. Each of its lanes has a strip of columns."""
     shape, columns, lanes = shape_of(case), config["columns"], _UNIFORM_WEIGHTS["kLanes"]
     strips = shape.batch * ceil_div(shape.out_width, columns)
-    kernel = f"conv_layer<{shape.height}, {shape.width}, {columns}>"
-    block = (_UNIFORM_WEIGHTS["kMaps"] * lanes, 1, 1)
-    return [Launch(kernel, (ceil_div(strips, lanes), 1, 1), block, ("x", "y", np.int32(strips)))]
+    kernel = template("conv_layer", shape.height, shape.width, columns)
+    return [launch(kernel, ceil_div(strips, lanes), _UNIFORM_WEIGHTS["kMaps"] * lanes, "x", "y", strips)]
 
 
 def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
@@ -112,8 +103,7 @@ def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
     across = ceil_div(shape.out_width, _CHANNEL_AT_A_TIME["kColumns"])
     tiles = shape.batch * ceil_div(shape.out_height, rows) * across
     blocks = ceil_div(tiles, lanes) * (_CHANNEL_AT_A_TIME["kMaps"] // warps)
-    kernel = f"conv_layer<{shape.height}, {shape.width}, {rows}>"
-    return [Launch(kernel, (blocks, 1, 1), (warps * lanes, 1, 1), ("x", "y", np.int32(tiles)))]
+    return [launch(template("conv_layer", shape.height, shape.width, rows), blocks, warps * lanes, "x", "y", tiles)]
 
 
 def _toeplitz_rows(shape: Shape) -> int:
@@ -123,24 +113,16 @@ def _toeplitz_rows(shape: Shape) -> int:
 
 def _toeplitz(case: Case, config: Params) -> Sequence[Launch]:
     """A warp for each 16 pairs of neighbouring outputs and four maps. It computes a band of the image."""
-    shape = shape_of(case)
-    rows = _toeplitz_rows(shape)
+    shape, rows, of = shape_of(case), _toeplitz_rows(shape_of(case)), _TOEPLITZ
     pairs = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, 2)
-    warps = ceil_div(pairs, _TOEPLITZ["kPairsPerWarp"]) * (shape.maps // _TOEPLITZ["kMapsPerWarp"])
-    kernel = f"conv_layer<{shape.channels}, {shape.maps}, {shape.height}, {shape.width}, {rows}>"
-    blocks = ceil_div(warps, _TOEPLITZ["kWarps"])
-    block = (_TOEPLITZ["kWarps"] * _TOEPLITZ["kLanes"], 1, 1)
-    return [Launch(kernel, (blocks, 1, 1), block, ("x", "k", "y", np.int32(pairs)))]
-
-
-def _warpgroup_rows(shape: Shape) -> int:
-    """Rows of a band: 6, 13, 20, 27 or 34 and so on, the most that the output has."""
-    return shape.out_height - (shape.out_height + 1) % SIZE
+    warps = ceil_div(pairs, of["kPairsPerWarp"]) * (shape.maps // of["kMapsPerWarp"])
+    kernel = template("conv_layer", *_sizes(shape), rows)
+    return [launch(kernel, ceil_div(warps, of["kWarps"]), of["kWarps"] * of["kLanes"], "x", "k", "y", pairs)]
 
 
 def _warpgroups(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     """A block for each multiprocessor. It keeps the filters in shared memory, and takes a band of as many whole images as fit
-    at a time.
+    at a time: of 6, 13, 20, 27 or 34 rows and so on, the most that the output has.
 
     It has two warpgroups, or one where that is enough to take all images at once.
 
@@ -150,7 +132,7 @@ def _warpgroups(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
         of: constants of the kernel and of its products.
     """
     shape = shape_of(case)
-    rows = _warpgroup_rows(shape)
+    rows = shape.out_height - (shape.out_height + 1) % SIZE
     across = ceil_div(shape.out_width, 2)
     warpgroups = 1 if shape.batch <= MULTIPROCESSORS * (of["kPairs"] // across) else of["kWarpgroups"]
     images = warpgroups * of["kPairs"] // across
@@ -158,12 +140,10 @@ def _warpgroups(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     filter_words = of["kParts"] * of["kSegments"] * of["kColumns"] * of["kWords"]
     staged_floats = images * of["kLayerMaps"] * of["kStaged"] * shape.out_width
     return [
-        Launch(
-            kernel=f"conv_layer<{shape.height}, {shape.width}, {rows}, {images}>",
-            grid=(min(MULTIPROCESSORS, tiles), 1, 1),
-            block=(warpgroups * WARPGROUP_THREADS, 1, 1),
-            args=("x", "k", "y", np.int32(shape.batch)),
-            dynamic_shared_bytes=(filter_words + staged_floats) * _WORD_BYTES + ALIGNMENT_BYTES,
+        launch(
+            *(template("conv_layer", shape.height, shape.width, rows, images), min(MULTIPROCESSORS, tiles)),
+            *(warpgroups * WARPGROUP_THREADS, "x", "k", "y", shape.batch),
+            shared_bytes=(filter_words + staged_floats) * _WORD_BYTES + ALIGNMENT_BYTES,
         )
     ]
 
@@ -195,20 +175,10 @@ def _whole_images(case: Case, config: Params) -> Sequence[Launch]:
     """A block for each multiprocessor. It takes one image after another."""
     shape = shape_of(case)
     rows = shape.channels * shape.height
-    return [
-        Launch(
-            kernel=f"conv_layer<{shape.height}, {shape.width}, {_band_rows(shape)}>",
-            grid=(min(MULTIPROCESSORS, shape.batch), 1, 1),
-            block=(_WHOLE_IMAGES["kThreads"], 1, 1),
-            args=(
-                TensorMap("x", box=(rows, shape.width), shape=(shape.batch * rows, shape.width)),
-                "k",
-                "y",
-                np.int32(shape.batch),
-            ),
-            dynamic_shared_bytes=_whole_images_bytes(shape),
-        )
-    ]
+    kernel = template("conv_layer", shape.height, shape.width, _band_rows(shape))
+    pixels = TensorMap("x", box=(rows, shape.width), shape=(shape.batch * rows, shape.width))
+    blocks, threads = min(MULTIPROCESSORS, shape.batch), _WHOLE_IMAGES["kThreads"]
+    return [launch(kernel, blocks, threads, pixels, "k", "y", shape.batch, shared_bytes=_whole_images_bytes(shape))]
 
 
 def _not_for_whole_images(case: Case, config: Params) -> str | None:
@@ -246,144 +216,67 @@ def _smaller_than_toeplitz(case: Case, config: Params) -> str | None:
     return _smaller_than(_toeplitz_rows(shape), 2, shape)
 
 
+_rung: Final = rungs_in(KERNELS)
+
+
 def _warpgroups_rung(name: str, title: str, precision: Precision, product: str) -> CudaVariant:
     """A rung on Hopper's warpgroups, whose struct of that name has the product."""
-    source = KERNELS / f"{name}.cu"
-    constants = Constants(source).within(product)
-    return CudaVariant(
-        name=name,
-        title=title,
-        role="rung",
-        precision=precision,
-        source=source,
-        launches=partial(_warpgroups, of=constants),
-        skip=partial(_not_for_warpgroups, of=constants),
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-    )
+    constants = Constants(KERNELS / f"{name}.cu").within(product)
+    skip = partial(_not_for_warpgroups, of=constants)
+    return _rung(name, title, partial(_warpgroups, of=constants), precision=precision, skip=skip, **HOPPER)
+
+
+def _toeplitz_rung(name: str, title: str, precision: Precision) -> CudaVariant:
+    return _rung(name, title, _toeplitz, precision=precision, skip=_smaller_than_toeplitz, min_compute_capability=(8, 0))
 
 
 CUDA_VARIANTS: Final = (
-    CudaVariant(
-        name="v01_milestone3",
-        title="Block an image (milestone 3)",
-        role="rung",
-        source=KERNELS / "v01_milestone3.cu",
-        launches=lambda case, config: _block_an_image(case, "conv_layer", ("x", "k", "y"), _BLOCK_AN_IMAGE),
+    _rung(
+        "v01_milestone3",
+        "Block an image (milestone 3)",
+        lambda case, config: _block_an_image(case, ("x", "k", "y"), _BLOCK_AN_IMAGE),
     ),
-    CudaVariant(
-        name="v02_parallel",
-        title="Thread an output",
-        role="rung",
-        source=KERNELS / "v02_parallel.cu",
-        launches=lambda case, config: _thread_an_output(case, "conv_layer", ("x", "k", "y"), _PARALLEL["kTile"]),
+    _rung(
+        "v02_parallel", "Thread an output", lambda case, config: _thread_an_output(case, ("x", "k", "y"), _PARALLEL["kTile"])
     ),
-    CudaVariant(
-        name="v03_constant_weights",
-        title="Constant weights",
-        role="rung",
-        configs=({"over": "grid"}, {"over": "loops"}),
-        source=KERNELS / "v03_constant_weights.cu",
-        launches=_constant_weights,
+    _rung(
+        *("v03_constant_weights", "Constant weights", _constant_weights, ({"over": "grid"}, {"over": "loops"})),
         constants=_WEIGHTS,
     ),
-    CudaVariant(
-        name="v04_shared_tile",
-        title="Shared tile, halo from global",
-        role="rung",
-        source=KERNELS / "v04_shared_tile.cu",
-        launches=lambda case, config: _thread_an_output(case, "conv_layer", ("x", "y"), _SHARED_TILE["kTile"]),
+    _rung(
+        "v04_shared_tile",
+        "Shared tile, halo from global",
+        lambda case, config: _thread_an_output(case, ("x", "y"), _SHARED_TILE["kTile"]),
         constants=_WEIGHTS,
     ),
-    CudaVariant(
-        name="v05_register_tile",
-        title="Register tile 4x4",
-        role="rung",
-        source=KERNELS / "v05_register_tile.cu",
-        launches=_register_tile,
-        constants=_WEIGHTS,
-    ),
-    CudaVariant(
-        name="v06_sliding_rows",
-        title="Sliding rows, weights in registers",
-        role="rung",
-        configs=({"prefetch": 6},),
-        source=KERNELS / "v06_sliding_rows.cu",
-        launches=_sliding_rows,
+    _rung("v05_register_tile", "Register tile 4x4", _register_tile, constants=_WEIGHTS),
+    _rung(
+        *("v06_sliding_rows", "Sliding rows, weights in registers", _sliding_rows, ({"prefetch": 6},)),
         constants=_WEIGHTS,
         skip=_one_layer(1, lambda config: (6, _SLIDING_ROWS["kColumns"])),
     ),
-    CudaVariant(
-        name="v07_map_a_lane",
-        title="Map a lane",
-        role="rung",
-        source=KERNELS / "v07_map_a_lane.cu",
-        launches=_map_a_lane,
-        skip=_one_layer(2, lambda config: (1, _MAP_A_LANE["kColumns"])),
-    ),
-    CudaVariant(
-        name="v08_uniform_weights",
-        title="Sliding rows, uniform weights",
-        role="rung",
-        configs=({"columns": 4},),
-        source=KERNELS / "v08_uniform_weights.cu",
-        launches=_uniform_weights,
+    _rung(*("v07_map_a_lane", "Map a lane", _map_a_lane), skip=_one_layer(2, lambda config: (1, _MAP_A_LANE["kColumns"]))),
+    _rung(
+        *("v08_uniform_weights", "Sliding rows, uniform weights", _uniform_weights, ({"columns": 4},)),
         constants=_WEIGHTS,
         skip=_one_layer(1, lambda config: (6, config["columns"])),
     ),
-    CudaVariant(
-        name="v09_channel_at_a_time",
-        title="Uniform weights, a channel at a time",
-        role="rung",
-        configs=({"rows": 17},),
-        source=KERNELS / "v09_channel_at_a_time.cu",
-        launches=_channel_at_a_time,
+    _rung(
+        *("v09_channel_at_a_time", "Uniform weights, a channel at a time", _channel_at_a_time, ({"rows": 17},)),
         constants=_WEIGHTS,
         skip=_one_layer(2, lambda config: (config["rows"], _CHANNEL_AT_A_TIME["kColumns"])),
     ),
-    CudaVariant(
-        name="v10_toeplitz_tf32",
-        title="Toeplitz on tensor cores, TF32",
-        role="rung",
-        precision="tf32",
-        source=KERNELS / "v10_toeplitz_tf32.cu",
-        launches=_toeplitz,
-        skip=_smaller_than_toeplitz,
-        min_compute_capability=(8, 0),
-    ),
-    CudaVariant(
-        name="v11_toeplitz_3xtf32",
-        title="Toeplitz on tensor cores, 3xTF32",
-        role="rung",
-        precision="3xtf32",
-        source=KERNELS / "v11_toeplitz_3xtf32.cu",
-        launches=_toeplitz,
-        skip=_smaller_than_toeplitz,
-        min_compute_capability=(8, 0),
-    ),
-    CudaVariant(
-        name="v12_bf16_corrections",
-        title="Toeplitz, TF32 with BF16 corrections",
-        role="rung",
-        precision="3xtf32",  # of that class, and held to its tolerance
-        source=KERNELS / "v12_bf16_corrections.cu",
-        launches=_toeplitz,
-        skip=_smaller_than_toeplitz,
-        min_compute_capability=(8, 0),
-    ),
+    _toeplitz_rung("v10_toeplitz_tf32", "Toeplitz on tensor cores, TF32", "tf32"),
+    _toeplitz_rung("v11_toeplitz_3xtf32", "Toeplitz on tensor cores, 3xTF32", "3xtf32"),
+    # The precision of what has BF16 corrections is that of the class whose tolerance it is held to.
+    _toeplitz_rung("v12_bf16_corrections", "Toeplitz, TF32 with BF16 corrections", "3xtf32"),
     _warpgroups_rung("v13_warpgroups_tf32", "Warpgroups, TF32", "tf32", "Tf32"),
     _warpgroups_rung("v14_warpgroups_3xtf32", "Warpgroups, 3xTF32", "3xtf32", "Split"),
-    # Its precision is that of the class whose tolerance it is held to.
     _warpgroups_rung("v15_warpgroups_bf16_corrections", "Warpgroups, TF32 with BF16 corrections", "3xtf32", "Corrected"),
-    CudaVariant(
-        name="v16_whole_images_tf32",
-        title="Whole images, TF32",
-        role="rung",
+    _rung(
+        *("v16_whole_images_tf32", "Whole images, TF32", _whole_images),
         precision="tf32",
-        source=KERNELS / "v16_whole_images_tf32.cu",
-        launches=_whole_images,
         skip=_not_for_whole_images,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
 )

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.api import Case, Constants, Launch, Params, ceil_div
+from warpladder.workloads.ladder import launch, rungs_in, template
 from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE
 from warpladder.workloads.tensor_transpose.problem import copy_reference, out_strides_of, perm_of, shape_of
 
@@ -82,21 +83,14 @@ def _needs_planes(case: Case, config: Params) -> str | None:
 
 
 def _counts_in_32_bits(case: Case, config: Params) -> str | None:
-    return (
-        None if np.prod(shape_of(case), dtype=object) < 2**31 else "counts elements in 32 bits; needs fewer than 2^31 of them"
-    )
+    few = np.prod(shape_of(case), dtype=object) < 2**31
+    return None if few else "counts elements in 32 bits; needs fewer than 2^31 of them"
 
 
 def _needs_rows(case: Case, config: Params) -> str | None:
-    return (
-        _counts_in_32_bits(case, config)
-        if keeps_rows(case)
-        else "the innermost dimension moves, so that rows do not stay whole"
-    )
-
-
-def _needs_short_planes(case: Case, config: Params) -> str | None:
-    return _needs_planes(case, config) or _counts_in_32_bits(case, config)
+    if not keeps_rows(case):
+        return "the innermost dimension moves, so that rows do not stay whole"
+    return _counts_in_32_bits(case, config)
 
 
 def _needs_vectors(case: Case, config: Params) -> str | None:
@@ -110,32 +104,16 @@ def _needs_matrices(case: Case, config: Params) -> str | None:
     return None if perm_of(case) == (0, 2, 1) else "transposes a stack of matrices; only the permutation (0,2,1) is one"
 
 
-def _int32(*values: int) -> tuple[np.int32, ...]:
-    return tuple(np.int32(value) for value in values)
+def _copy(case: Case, config: Params) -> list[Launch]:
+    count, threads, per_thread = int(np.prod(shape_of(case))), _COPY["THREADS"], config["per_thread"]
+    return [launch(template("copy", per_thread), max(1, ceil_div(count // 4, threads * per_thread)), threads, "x", "y", count)]
 
 
-def _uint32(*values: int) -> tuple[np.uint32, ...]:
-    return tuple(np.uint32(value) for value in values)
-
-
-def _template(name: str, *arguments: object) -> str:
-    return (
-        f"{name}<{', '.join(str(argument).lower() if isinstance(argument, bool) else str(argument) for argument in arguments)}>"
-    )
-
-
-def _copy(case: Case, config: Params) -> tuple[Launch, ...]:
-    count, threads = int(np.prod(shape_of(case))), _COPY["THREADS"]
-    blocks = max(1, ceil_div(count // 4, threads * config["per_thread"]))
-    kernel = _template("copy", config["per_thread"])
-    return (Launch(kernel, (blocks, 1, 1), (threads, 1, 1), ("x", "y", np.int32(count))),)
-
-
-def _cubes(kernel: str, case: Case, tile: int, *more: int) -> tuple[Launch, ...]:
+def _cubes(kernel: str, case: Case, tile: int, *more: int) -> list[Launch]:
     """One thread an element, in cubic blocks over the input."""
     dim0, dim1, dim2 = shape_of(case)
     grid = (ceil_div(dim2, tile), ceil_div(dim1, tile), ceil_div(dim0, tile))
-    return (Launch(kernel, grid, (tile, tile, tile), ("x", "y", *_int32(dim0, dim1, dim2, *more))),)
+    return [launch(kernel, grid, (tile, tile, tile), "x", "y", dim0, dim1, dim2, *more)]
 
 
 def _tile_of(name: str) -> int:
@@ -143,64 +121,58 @@ def _tile_of(name: str) -> int:
     return Constants(_KERNELS / f"{name}.cu")["TILE"]
 
 
-def _copy_shared(case: Case, config: Params) -> tuple[Launch, ...]:
-    return _cubes("copy_shared", case, _tile_of("v02_copy_shared"))
-
-
-def _run_time_permutation(case: Case, tile: int) -> tuple[Launch, ...]:
+def _run_time_permutation(case: Case, tile: int) -> list[Launch]:
     return _cubes("transpose", case, tile, *perm_of(case))
 
 
-def _compile_time_permutation(case: Case, tile: int) -> tuple[Launch, ...]:
-    return _cubes(_template("transpose", *perm_of(case)), case, tile)
+def _compile_time_permutation(case: Case, tile: int) -> list[Launch]:
+    return _cubes(template("transpose", *perm_of(case)), case, tile)
 
 
-def _bank_padding(case: Case, config: Params) -> tuple[Launch, ...]:
+def _bank_padding(case: Case, config: Params) -> list[Launch]:
     rows, columns = _PADDING[config["padding"]][case.params["perm"]]
-    return _cubes(_template("transpose", *perm_of(case), rows, columns), case, _tile_of("v07_bank_padding"))
+    return _cubes(template("transpose", *perm_of(case), rows, columns), case, _tile_of("v07_bank_padding"))
 
 
-def _matrix_tile(case: Case, config: Params) -> tuple[Launch, ...]:
-    planes, height, width = shape_of(case)
-    tile = config["tile"]
+def _matrix_tile(case: Case, config: Params) -> list[Launch]:
+    (planes, height, width), tile = shape_of(case), config["tile"]
     grid = (ceil_div(width, tile), ceil_div(height, tile), planes)
-    return (Launch(_template("transpose", tile), grid, (tile, tile, 1), ("x", "y", *_int32(height, width))),)
+    return [launch(template("transpose", tile), grid, (tile, tile), "x", "y", height, width)]
 
 
-def _padded_tile(case: Case, config: Params) -> tuple[Launch, ...]:
+def _padded_tile(case: Case, config: Params) -> list[Launch]:
     stack, tile = plane_stack(case), _PADDED_TILE["TILE"]
     grid = (ceil_div(stack.width, tile), ceil_div(stack.height, tile), stack.planes)
-    return (Launch("transpose", grid, (tile, _PADDED_TILE["ROWS_AT_ONCE"], 1), stack.args),)
+    return [launch("transpose", grid, (tile, _PADDED_TILE["ROWS_AT_ONCE"]), *stack.args)]
 
 
-def _register_tile(case: Case, config: Params) -> tuple[Launch, ...]:
+def _register_tile(case: Case, config: Params) -> list[Launch]:
     stack = plane_stack(case)
     warps, lanes_across = config["threads"] // 32, config["read"] // 16
     across, down = 2 * lanes_across * 4, warps // 2 * (32 // lanes_across) * 4
     grid = (ceil_div(stack.width, across), ceil_div(stack.height, down), stack.planes)
-    return (Launch(_template("transpose", lanes_across, warps), grid, (config["threads"], 1, 1), stack.args),)
+    return [launch(template("transpose", lanes_across, warps), grid, config["threads"], *stack.args)]
 
 
-def _swizzled_tile(case: Case, config: Params) -> tuple[Launch, ...]:
+def _swizzled_tile(case: Case, config: Params) -> list[Launch]:
     if keeps_rows(case):
         return _copy_rows(case)
     stack, tile, threads = plane_stack(case), config["tile"], config["threads"]
     across, down = ceil_div(stack.width, tile), ceil_div(stack.height, tile)
     columns_last = stack.out_row > stack.out_plane
     grid = (down, stack.planes, across) if columns_last else (across, down, stack.planes)
-    kernel = _template("transpose", tile, tile, threads, _BLOCKS_PER_SM[threads], stack.vectorizes, columns_last)
-    return (Launch(kernel, grid, (threads, 1, 1), stack.args),)
+    kernel = template("transpose", tile, tile, threads, _BLOCKS_PER_SM[threads], stack.vectorizes, columns_last)
+    return [launch(kernel, grid, threads, *stack.args)]
 
 
-def _copy_rows(case: Case) -> tuple[Launch, ...]:
+def _copy_rows(case: Case) -> list[Launch]:
     """(1,0,2) moves rows. (0,1,2) is the same with one long first dimension and a second dimension of extent one."""
     dim0, dim1, dim2 = shape_of(case)
     dim_a, dim_b = (dim1, dim0) if perm_of(case) == (1, 0, 2) else (dim0 * dim1, 1)
     element, columns = ("float4", dim2 // 4) if dim2 % 4 == 0 else ("float", dim2)
     lanes = min(256, 1 << (columns - 1).bit_length())
     blocks = ceil_div(dim_a * dim_b, 256 // lanes)
-    args = ("x", "y", *_int32(dim_a, dim_b, columns))
-    return (Launch(_template("copy_rows", element, lanes), (blocks, 1, 1), (256, 1, 1), args),)
+    return [launch(template("copy_rows", element, lanes), blocks, 256, "x", "y", dim_a, dim_b, columns)]
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:
@@ -214,135 +186,73 @@ def reciprocal(divisor: int) -> tuple[int, int]:
     return 2**shift // divisor + 1, shift
 
 
-def _flat_rows(case: Case, config: Params) -> tuple[Launch, ...]:
+def _flat_rows(case: Case, config: Params) -> list[Launch]:
     """(0,1,2) and (1,0,2): the output from end to end, `per_thread` vectors a thread."""
     (dim0, dim1, dim2), per_thread, threads = shape_of(case), config["per_thread"], config["threads"]
     count = dim0 * dim1 * dim2
     if perm_of(case) == (0, 1, 2):
         blocks = max(1, ceil_div(count // 4, per_thread * threads))
-        return (Launch(_template("copy", per_thread, threads), (blocks, 1, 1), (threads, 1, 1), ("x", "y", *_uint32(count))),)
+        return [launch(template("copy", per_thread, threads), blocks, threads, "x", "y", np.uint32(count))]
     vector, element = next((width, name) for width, name in _VECTORS.items() if dim2 % width == 0)
     columns = dim2 // vector
     args = (count // vector, dim1, dim0, columns, *reciprocal(dim0), *reciprocal(columns))
     blocks = ceil_div(count // vector, per_thread * threads)
-    kernel = _template("copy_rows", element, per_thread, threads)
-    return (Launch(kernel, (blocks, 1, 1), (threads, 1, 1), ("x", "y", *_uint32(*args))),)
+    return [launch(template("copy_rows", element, per_thread, threads), blocks, threads, "x", "y", *map(np.uint32, args))]
 
 
-def _whole_sectors(case: Case, config: Params) -> tuple[Launch, ...]:
+def _whole_sectors(case: Case, config: Params) -> list[Launch]:
     stack, height, shifted = plane_stack(case), config["height"], not plane_stack(case).begins_with_sectors
     across = ceil_div(stack.width, _SECTORS.within("transpose")["WIDTH"])
     down = ceil_div(stack.height + _SECTOR - 1, height - _SECTOR) if shifted else ceil_div(stack.height, height)
-    kernel = _template("transpose", height, shifted, config["first"] == "down")
-    strides = _uint32(stack.in_row, stack.in_plane, stack.out_row, stack.out_plane)
-    args = ("x", "y", *_int32(stack.height, stack.width), *strides, *_int32(across, down))
-    return (Launch(kernel, (across * down * stack.planes, 1, 1), (256, 1, 1), args),)
+    kernel = template("transpose", height, shifted, config["first"] == "down")
+    strides = map(np.uint32, (stack.in_row, stack.in_plane, stack.out_row, stack.out_plane))
+    args = ("x", "y", stack.height, stack.width, *strides, across, down)
+    return [launch(kernel, across * down * stack.planes, 256, *args)]
 
+
+_rung: Final = rungs_in(_KERNELS)
 
 CUDA_VARIANTS: Final = (
-    CudaVariant(
-        name="v01_copy",
-        title="Copy (ceiling)",
+    _rung(
+        *("v01_copy", "Copy (ceiling)", _copy, ({"per_thread": 4}, {"per_thread": 1})),
         role="ceiling",
-        source=_KERNELS / "v01_copy.cu",
-        configs=({"per_thread": 4}, {"per_thread": 1}),
         reference=copy_reference,
-        launches=_copy,
     ),
-    CudaVariant(
-        name="v02_copy_shared",
-        title="Copy through shared memory",
+    _rung(
+        "v02_copy_shared",
+        "Copy through shared memory",
+        lambda case, config: _cubes("copy_shared", case, _tile_of("v02_copy_shared")),
         role="ceiling",
-        source=_KERNELS / "v02_copy_shared.cu",
         reference=copy_reference,
-        launches=_copy_shared,
     ),
-    CudaVariant(
-        name="v03_simple",
-        title="Simple",
-        role="rung",
-        source=_KERNELS / "v03_simple.cu",
-        launches=lambda case, config: _run_time_permutation(case, TILE),
+    _rung("v03_simple", "Simple", lambda case, config: _run_time_permutation(case, TILE)),
+    _rung("v04_simple_template", "Simple, template", lambda case, config: _compile_time_permutation(case, TILE)),
+    _rung("v05_shared", "Shared 8x8x8", lambda case, config: _run_time_permutation(case, _tile_of("v05_shared"))),
+    _rung(
+        "v06_shared_template",
+        "Shared 8x8x8, template",
+        lambda case, config: _compile_time_permutation(case, _tile_of("v06_shared_template")),
     ),
-    CudaVariant(
-        name="v04_simple_template",
-        title="Simple, template",
-        role="rung",
-        source=_KERNELS / "v04_simple_template.cu",
-        launches=lambda case, config: _compile_time_permutation(case, TILE),
-    ),
-    CudaVariant(
-        name="v05_shared",
-        title="Shared 8x8x8",
-        role="rung",
-        source=_KERNELS / "v05_shared.cu",
-        launches=lambda case, config: _run_time_permutation(case, _tile_of("v05_shared")),
-    ),
-    CudaVariant(
-        name="v06_shared_template",
-        title="Shared 8x8x8, template",
-        role="rung",
-        source=_KERNELS / "v06_shared_template.cu",
-        launches=lambda case, config: _compile_time_permutation(case, _tile_of("v06_shared_template")),
-    ),
-    CudaVariant(
-        name="v07_bank_padding",
-        title="Shared 8x8x8, padded",
-        role="rung",
-        source=_KERNELS / "v07_bank_padding.cu",
-        configs=({"padding": "report"}, {"padding": "fewest"}),
-        launches=_bank_padding,
-    ),
-    CudaVariant(
-        name="v08_matrix_tile",
-        title="Stack of matrices",
-        role="rung",
-        source=_KERNELS / "v08_matrix_tile.cu",
-        configs=({"tile": 8}, {"tile": 32}),
-        skip=_needs_matrices,
-        launches=_matrix_tile,
-    ),
-    CudaVariant(
-        name="v09_padded_tile",
-        title="Padded 32x32 plane tile",
-        role="rung",
-        source=_KERNELS / "v09_padded_tile.cu",
-        skip=_needs_planes,
-        launches=_padded_tile,
-    ),
-    CudaVariant(
-        name="v10_register_tile",
-        title="4x4 register tiles",
-        role="rung",
-        source=_KERNELS / "v10_register_tile.cu",
-        configs=tuple({"read": read, "threads": threads} for read in (128, 64) for threads in (256, 128)),
+    _rung("v07_bank_padding", "Shared 8x8x8, padded", _bank_padding, ({"padding": "report"}, {"padding": "fewest"})),
+    _rung("v08_matrix_tile", "Stack of matrices", _matrix_tile, ({"tile": 8}, {"tile": 32}), skip=_needs_matrices),
+    _rung("v09_padded_tile", "Padded 32x32 plane tile", _padded_tile, skip=_needs_planes),
+    _rung(
+        *("v10_register_tile", "4x4 register tiles", _register_tile),
+        configs=[{"read": read, "threads": threads} for read in (128, 64) for threads in (256, 128)],
         skip=_needs_vectors,
-        launches=_register_tile,
     ),
-    CudaVariant(
-        name="v11_swizzled_tile",
-        title="Swizzled float4 tile",
-        role="rung",
-        source=_KERNELS / "v11_swizzled_tile.cu",
-        configs=({"tile": 64, "threads": 256}, {"tile": 64, "threads": 128}, {"tile": 32, "threads": 64}),
-        launches=_swizzled_tile,
+    _rung(
+        *("v11_swizzled_tile", "Swizzled float4 tile", _swizzled_tile),
+        configs=[{"tile": 64, "threads": 256}, {"tile": 64, "threads": 128}, {"tile": 32, "threads": 64}],
     ),
-    CudaVariant(
-        name="v12_flat_rows",
-        title="Rows end to end",
-        role="rung",
-        source=_KERNELS / "v12_flat_rows.cu",
-        configs=({"per_thread": 1, "threads": 1024}, {"per_thread": 1, "threads": 256}, {"per_thread": 4, "threads": 256}),
+    _rung(
+        *("v12_flat_rows", "Rows end to end", _flat_rows),
+        configs=[{"per_thread": count, "threads": threads} for count, threads in ((1, 1024), (1, 256), (4, 256))],
         skip=_needs_rows,
-        launches=_flat_rows,
     ),
-    CudaVariant(
-        name="v13_whole_sectors",
-        title="Whole sectors of the output",
-        role="rung",
-        source=_KERNELS / "v13_whole_sectors.cu",
-        configs=({"height": 64, "first": "across"}, {"height": 128, "first": "down"}),
-        skip=_needs_short_planes,
-        launches=_whole_sectors,
+    _rung(
+        *("v13_whole_sectors", "Whole sectors of the output", _whole_sectors),
+        configs=[{"height": 64, "first": "across"}, {"height": 128, "first": "down"}],
+        skip=lambda case, config: _needs_planes(case, config) or _counts_in_32_bits(case, config),
     ),
 )

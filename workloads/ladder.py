@@ -1,0 +1,56 @@
+"""What the project's ladders are written with: a rung with its source, a launch of plain numbers, and the name of a template."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Precision, Role, Step
+
+#: Of a rung on Hopper's warpgroups, clusters or TMA.
+HOPPER: Final[dict[str, Any]] = {"min_compute_capability": (9, 0), "only_architecture": "sm_90a"}
+
+
+def rungs_in(kernels: Path) -> Callable[..., CudaVariant]:
+    """A function that declares a rung whose source, in this folder, has the rung's name."""
+
+    def rung(
+        name: str,
+        title: str,
+        launches: Callable[[Case, Params], Sequence[Step]],
+        configs: Sequence[Params] = ({},),
+        precision: Precision = "fp32",
+        role: Role = "rung",
+        **more: Any,
+    ) -> CudaVariant:
+        source = kernels / f"{name}.cu"
+        return CudaVariant(name, title, role, precision, tuple(configs), source=source, launches=launches, **more)
+
+    return rung
+
+
+def template(name: str, *arguments: object) -> str:
+    """The kernel `name<arguments>`. A truth value is `true` or `false`, as in C++."""
+    return f"{name}<{', '.join(str(each).lower() if isinstance(each, bool) else str(each) for each in arguments)}>"
+
+
+def launch(
+    kernel: str,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *args: Any,
+    shared_bytes: int = 0,
+    once: bool = False,
+) -> Launch:
+    """A launch. Extents that are left out of grid and block are 1; an `int` among the arguments is an int32, a `float` a float32."""
+    return Launch(kernel, _three(grid), _three(block), tuple(map(_scalar, args)), shared_bytes, once)
+
+
+def _scalar(arg: Any) -> Any:
+    return np.int32(arg) if type(arg) is int else np.float32(arg) if type(arg) is float else arg
+
+
+def _three(extents: int | tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*(extents if isinstance(extents, tuple) else (extents,)), 1, 1)[:3]
+    return x, y, z
