@@ -4,21 +4,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from warpladder.workloads.api import MULTIPROCESSORS, Buffer, Case, Constants, Launch, Params, ceil_div
-from warpladder.workloads.gan_tconv import phases
-from warpladder.workloads.gan_tconv.problem import (
-    COLOURS,
-    KERNEL_SIZE,
-    Layer,
-    channels_of,
-    images_of,
-    layers,
-    side_of,
-)
+from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, Layer, channels_of, images_of, layers, side_of
+from warpladder.workloads.ladder import launch, template
 
 _OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
 _TAPS: Final = KERNEL_SIZE**2
@@ -86,11 +76,6 @@ def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
     return min((plan for plan in plans if (plan.slices - 1) * plan.slice < layer.channels), key=cost)
 
 
-def skip(case: Case, config: Params) -> str | None:
-    """Channels of every layer must fill vectors."""
-    return phases.skip(case, config)
-
-
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """`x0` to `x3`: pixels between layers, by [image][y][x][channel]."""
     images, side = images_of(case), side_of(case)
@@ -103,63 +88,43 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 def launches(case: Case, arithmetic: Arithmetic) -> Sequence[Launch]:
     """One operation. Each kernel asks L2 for the weights of the next layer."""
     *middle, last = layers(case)
-    return [
-        _dense(case, arithmetic.rounded),
-        *(_layer(case, layer, arithmetic) for layer in middle),
-        _last(case, last),
-    ]
+    return [_dense(case, arithmetic.rounded), *(_layer(case, layer, arithmetic) for layer in middle), _last(case, last)]
 
 
 def _dense(case: Case, rounded: bool) -> Launch:
-    outputs = side_of(case) ** 2 * channels_of(case)
-    grid = (ceil_div(outputs, _OF["kDenseRows"]), ceil_div(images_of(case), _OF["kDenseImages"]), 1)
-    args = _args("z", "w0", "bn0", "x0", "w1", _weights(layers(case)[0]), images_of(case), outputs, channels_of(case))
-    return Launch(f"dense<{_cpp(rounded)}>", grid, (_OF["kThreads"], 1, 1), args)
+    outputs, images = side_of(case) ** 2 * channels_of(case), images_of(case)
+    grid = (ceil_div(outputs, _OF["kDenseRows"]), ceil_div(images, _OF["kDenseImages"]))
+    args = ("z", "w0", "bn0", "x0", "w1", _weights(layers(case)[0]), images, outputs, channels_of(case))
+    return launch(template("dense", rounded), grid, _OF["kThreads"], *args)
 
 
 def _layer(case: Case, layer: Layer, arithmetic: Arithmetic) -> Launch:
     n, layer_plan = layer.number, plan(case, layer, arithmetic)
     following = layers(case)[n]
     rows = 2 * layer_plan.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
-    return Launch(
+    return launch(
         arithmetic.kernel(layer_plan.per, layer_plan.slices, arithmetic.rounded and not following.last),
-        (layer_plan.units * layer_plan.slices, 1, 1),
-        (_OF["kThreads"], 1, 1),
-        _args(
-            *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following)),
-            *(layer.side, images_of(case), layer.channels, layer.out_channels, layer_plan.slice),
-        ),
-        arithmetic.stages * rows * arithmetic.depth * _FLOAT,
+        *(layer_plan.units * layer_plan.slices, _OF["kThreads"]),
+        *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following)),
+        *(layer.side, images_of(case), layer.channels, layer.out_channels, layer_plan.slice),
+        shared_bytes=arithmetic.stages * rows * arithmetic.depth * _FLOAT,
     )
 
 
 def _last(case: Case, last: Layer) -> Launch:
-    quads = images_of(case) * (last.side // 2) ** 2
-    threads = _OF["kQuadThreads"]
-    return Launch(
-        "last_layer",
-        (ceil_div(quads, threads // _OF["kQuadLanes"]), 1, 1),
-        (threads, 1, 1),
-        _args("x3", "w4", "b4", "images", last.side, last.channels, images_of(case)),
-        _TAPS * COLOURS * last.channels * _FLOAT,
-    )
+    images, threads = images_of(case), _OF["kQuadThreads"]
+    blocks = ceil_div(images * (last.side // 2) ** 2, threads // _OF["kQuadLanes"])
+    args = ("x3", "w4", "b4", "images", last.side, last.channels, images)
+    return launch("last_layer", blocks, threads, *args, shared_bytes=_TAPS * COLOURS * last.channels * _FLOAT)
 
 
 def _weights(layer: Layer) -> int:
     return _TAPS * layer.out_channels * layer.channels
 
 
-def _args(*values: str | int) -> tuple[Any, ...]:
-    return tuple(value if isinstance(value, str) else np.int32(value) for value in values)
-
-
-def _cpp(flag: bool) -> str:
-    return str(flag).lower()
-
-
 FMA: Final = Arithmetic(lambda per, slices, rounded: f"layer<{per}, {slices}>", depth=16, stages=4, weights=1, overhead=16)
 TENSOR_CORES: Final = Arithmetic(
-    lambda per, slices, rounded: f"layer<{per}, {slices}, {_cpp(rounded)}>",
+    lambda per, slices, rounded: template("layer", per, slices, rounded),
     depth=16,
     stages=4,
     weights=3,

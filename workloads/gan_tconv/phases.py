@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
 from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+from warpladder.workloads.ladder import launch, template
 
 #: Kernel of one layer's product with the tile's rows and columns, threads a block, and dynamic shared memory.
 Product = Callable[[Layer, Params], tuple[str, int, int, int, int]]
@@ -68,11 +67,7 @@ def launches(case: Case, config: Params, product: Product, round_operands: bool 
         _transposed("z", "latent", images_of(case), LATENT, stride_of(case)),
         _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT),
         dense(case, config, round_operands),
-        *(
-            launch
-            for layer in middle
-            for launch in (_transposed_weights(layer, round_operands), _product(case, layer, config, product))
-        ),
+        *(each for layer in middle for each in _middle(case, layer, config, product, round_operands)),
         _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _OF_PHASES["kWeights"]),
         last_layer_tf32(case) if round_operands else last_layer(case),
     ]
@@ -82,7 +77,7 @@ def fold(case: Case) -> Launch:
     """Batch normalisation and bias of every layer as scale and shift."""
     names = [name for n in range(_PHASES) for name in ([f"bn{n}", f"b{n}"] if n else ["bn0"])]
     channels = channels_of(case)
-    return Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*names, "folded", channels), once=True)
+    return launch("fold", (ceil_div(channels, 128), _PHASES), 128, *names, "folded", channels, once=True)
 
 
 def dense(case: Case, config: Params, rounded: bool = False) -> Launch:
@@ -90,9 +85,8 @@ def dense(case: Case, config: Params, rounded: bool = False) -> Launch:
     channels, stride = channels_of(case), stride_of(case)
     outputs = side_of(case) ** 2 * channels
     kernel, rows, columns, threads = fma_tile(config, 128, dense=True, rounded=rounded)
-    grid = (ceil_div(stride, rows) * ceil_div(outputs, columns), 1, 1)
-    args = _args("latent", "m0", "folded", "x0", 1, stride, LATENT, outputs, 0, channels)
-    return Launch(kernel, grid, (threads, 1, 1), args)
+    blocks = ceil_div(stride, rows) * ceil_div(outputs, columns)
+    return launch(kernel, blocks, threads, "latent", "m0", "folded", "x0", 1, stride, LATENT, outputs, 0, channels)
 
 
 def last_layer(case: Case) -> Launch:
@@ -100,27 +94,27 @@ def last_layer(case: Case) -> Launch:
     *_, last = layers(case)
     images, patches_a_block = images_of(case), 4
     patches = (2 * last.side // _OF_PHASES["kPatch"]) ** 2
-    return Launch(
-        "last_layer",
-        (ceil_div(images, _LANES), patches // patches_a_block, 1),
-        (_LANES, patches_a_block, 1),
-        _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
-        dynamic_shared_bytes=_FLOAT_BYTES * _OF_PHASES["kWeights"] * last.channels,
+    return launch(
+        *("last_layer", (ceil_div(images, _LANES), patches // patches_a_block), (_LANES, patches_a_block)),
+        *("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
+        shared_bytes=_FLOAT_BYTES * _OF_PHASES["kWeights"] * last.channels,
     )
 
 
 def last_layer_tf32(case: Case) -> Launch:
     """The same on tensor cores."""
     *_, last = layers(case)
-    of = _OF_LAST_LAYER_TF32
+    of, images = _OF_LAST_LAYER_TF32, images_of(case)
     rows, columns = of["kPixelsDown"] * of["kWarpsDown"], of["kPixelsAcross"] * of["kWarpsAcross"]  # input pixels of a block
     fragment_bytes = 16  # a float4 a lane
-    return Launch(
-        f"last_layer_tf32<{_cpp(last.channels % 8 == 0)}>",
-        (ceil_div(images_of(case), _LANES), last.side // rows * (last.side // columns), 1),
-        (_LANES * of["kWarpsDown"] * of["kWarpsAcross"], 1, 1),
-        _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images_of(case)),
-        dynamic_shared_bytes=of["kNeighbours"] * _LANES * fragment_bytes * ceil_div(last.channels, 8),
+    return launch(
+        template("last_layer_tf32", last.channels % 8 == 0),
+        *(
+            (ceil_div(images, _LANES), last.side // rows * (last.side // columns)),
+            _LANES * of["kWarpsDown"] * of["kWarpsAcross"],
+        ),
+        *("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
+        shared_bytes=of["kNeighbours"] * _LANES * fragment_bytes * ceil_div(last.channels, 8),
     )
 
 
@@ -129,31 +123,29 @@ def tiles(case: Case, layer: Layer, rows: int, columns: int) -> int:
     return _PHASES * ceil_div(layer.side**2 * stride_of(case), rows) * ceil_div(layer.out_channels, columns)
 
 
-def _transposed_weights(layer: Layer, rounded: bool) -> Launch:
-    name, to = f"w{layer.number}", f"m{layer.number}"
-    return _transposed(name, to, layer.out_channels, layer.channels, batch=_TAPS, rounded=rounded)
-
-
 def _transposed(name: str, to: str, rows: int, columns: int, stride: int = 0, batch: int = 1, rounded: bool = False) -> Launch:
     stride, tile = stride or rows, _OF_TRANSPOSE["kTile"]
-    grid = (ceil_div(stride, tile), ceil_div(columns, tile), batch)
-    args = _args(name, to, rows, columns, stride)
-    return Launch(f"transpose<{_cpp(rounded)}>", grid, (tile, _OF_TRANSPOSE["kStep"], 1), args, once=name != "z")
+    grid, block = (ceil_div(stride, tile), ceil_div(columns, tile), batch), (tile, _OF_TRANSPOSE["kStep"])
+    return launch(template("transpose", rounded), grid, block, name, to, rows, columns, stride, once=name != "z")
 
 
-def _product(case: Case, layer: Layer, config: Params, product: Product) -> Launch:
+def _middle(case: Case, layer: Layer, config: Params, product: Product, rounded: bool) -> tuple[Launch, Launch]:
+    """The weights of a layer as matrices, and its product."""
     n = layer.number
-    kernel, rows, columns, threads, shared = product(layer, config)
+    kernel, rows, columns, threads, shared_bytes = product(layer, config)
     sizes = (layer.side, stride_of(case), layer.channels, layer.out_channels, n, channels_of(case))
-    args = _args(f"x{n - 1}", f"m{n}", "folded", f"x{n}", *sizes)
-    return Launch(kernel, (tiles(case, layer, rows, columns), 1, 1), (threads, 1, 1), args, shared)
+    args = (f"x{n - 1}", f"m{n}", "folded", f"x{n}", *sizes)
+    return (
+        _transposed(f"w{n}", f"m{n}", layer.out_channels, layer.channels, batch=_TAPS, rounded=rounded),
+        launch(kernel, tiles(case, layer, rows, columns), threads, *args, shared_bytes=shared_bytes),
+    )
 
 
 def fma_tile(config: Params, most_columns: int, dense: bool, rounded: bool) -> tuple[str, int, int, int]:
     """The kernel on the multiply-add units, and its rows, columns and threads. A thread has 8 x 8 sums."""
     rows = config.get("tile", 128)
     columns = min(rows, most_columns)
-    return f"product<{rows}, {columns}, {_cpp(dense)}, {_cpp(rounded)}>", rows, columns, rows * columns // 64
+    return template("product", rows, columns, dense, rounded), rows, columns, rows * columns // 64
 
 
 def fma_product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
@@ -172,17 +164,9 @@ def tensor_product(terms: str, rounded: bool) -> Product:
     def product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
         rows, columns = 128, min(config.get("columns", 64), 128 if layer.out_channels >= 128 else 64)
         warp_columns, of = columns // 2, _OF_TENSOR_TILE
-        kernel = f"tensor_product<{terms}, {rows}, {columns}, {warp_columns}, {_cpp(rounded and layer.number < 3)}>"
+        kernel = template("tensor_product", terms, rows, columns, warp_columns, rounded and layer.number < 3)
         threads = rows // of["kWarpRows"] * (columns // warp_columns) * _LANES
         stage_floats = of["kTensorDepth"] * (rows + columns + 2 * of["kPadding"])
         return kernel, rows, columns, threads, of["kTensorStages"] * stage_floats * _FLOAT_BYTES
 
     return product
-
-
-def _args(*values: str | int) -> tuple[Any, ...]:
-    return tuple(value if isinstance(value, str) else np.int32(value) for value in values)
-
-
-def _cpp(flag: bool) -> str:
-    return str(flag).lower()

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
 
 from warpladder.workloads.api import (
     Buffer,
@@ -23,6 +22,7 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.gan_tconv import few, phases, wgmma
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
+from warpladder.workloads.ladder import HOPPER, launch, rungs_in
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 
@@ -41,11 +41,7 @@ _GRID_BLOCK: Final = (4, 4, 2)
 
 def _launch(kernel: str, count: int, *args: str | int) -> Launch:
     """One thread for each of `count` elements."""
-    return Launch(kernel, (ceil_div(count, _THREADS), 1, 1), (_THREADS, 1, 1), _args(args))
-
-
-def _args(args: Sequence[str | int]) -> tuple[Any, ...]:
-    return tuple(arg if isinstance(arg, str) else np.int32(arg) for arg in args)
+    return launch(kernel, ceil_div(count, _THREADS), _THREADS, *args)
 
 
 def _batches(case: Case, batch: int) -> Iterator[tuple[int, int]]:
@@ -58,16 +54,12 @@ def _activated(name: str, bn: str, count: int, channels: int) -> list[Launch]:
     return [_launch("batch_norm", count, name, bn, count, channels), _launch("relu", count, name, count)]
 
 
-def _grid_of_outputs(layer: Layer, images: int) -> tuple[int, int, int]:
-    x, y, z = _GRID_BLOCK
-    return ceil_div(2 * layer.side, x), ceil_div(2 * layer.side, y), ceil_div(images * layer.out_channels, z)
-
-
 def _direct(layer: Layer, images: int) -> list[Launch]:
     """One thread an output."""
-    n = layer.number
-    args = _args([f"x{n - 1}", f"w{n}", f"b{n}", f"x{n}", images, layer.side, layer.channels, layer.out_channels])
-    return [Launch("tconv", _grid_of_outputs(layer, images), _GRID_BLOCK, args)]
+    n, (x, y, z) = layer.number, _GRID_BLOCK
+    grid = (ceil_div(2 * layer.side, x), ceil_div(2 * layer.side, y), ceil_div(images * layer.out_channels, z))
+    args = (f"x{n - 1}", f"w{n}", f"b{n}", f"x{n}", images, layer.side, layer.channels, layer.out_channels)
+    return [launch("tconv", grid, _GRID_BLOCK, *args)]
 
 
 def _flipped(case: Case, products: int) -> list[Launch]:
@@ -80,7 +72,7 @@ def _flipped(case: Case, products: int) -> list[Launch]:
         )
         for layer in layers(case)[:products]
     ]
-    return [replace(launch, once=True) for launch in launches]
+    return [replace(each, once=True) for each in launches]
 
 
 def _product(layer: Layer, images: int) -> list[Launch]:
@@ -88,11 +80,10 @@ def _product(layer: Layer, images: int) -> list[Launch]:
     n, rows, depth = layer.number, images * 4 * layer.side**2, _TAPS * layer.channels
     tile = _MATRIX_PRODUCT["kT"]
     tile_columns = tile * _MATRIX_PRODUCT["kV"]
-    grid = (ceil_div(rows, tile), ceil_div(layer.out_channels, tile_columns), 1)
-    args = _args(["taps", f"matrix{n}", f"b{n}", f"x{n}", rows, depth, layer.out_channels])
+    grid = (ceil_div(rows, tile), ceil_div(layer.out_channels, tile_columns))
     return [
         _launch("expand", rows * depth, f"x{n - 1}", "taps", images, layer.side, layer.channels),
-        Launch("multiply", grid, (tile_columns, 1, 1), args),
+        launch("multiply", grid, tile_columns, "taps", f"matrix{n}", f"b{n}", f"x{n}", rows, depth, layer.out_channels),
     ]
 
 
@@ -148,24 +139,15 @@ _LARGE_WEIGHTS: Final = ("w0", "w1", "w2")  # 19.7 of the 20.5 MB of weights
 _WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS, together_bytes=_TOGETHER_BYTES)
 
 
-def _report_rung(
-    name: str,
-    title: str,
-    batch: int,
-    products: Sequence[int],
-    skip: Callable[[Case, Params], str | None] = lambda *_: None,
-    **more: Any,
-) -> CudaVariant:
+_rung: Final = rungs_in(_KERNELS)
+
+
+def _report_rung(name: str, title: str, batch: int, products: Sequence[int], **more: Any) -> CudaVariant:
     """A rung with `products` layers by matrix product; several numbers become configs."""
-    return CudaVariant(
-        name=name,
-        title=title,
-        role="rung",
-        source=_KERNELS / f"{name}.cu",
-        configs=tuple({"products": n} for n in products) if len(products) > 1 else ({},),
-        launches=lambda case, config: _report(case, batch, config.get("products", products[0])),
+    return _rung(
+        *(name, title, lambda case, config: _report(case, batch, config.get("products", products[0]))),
+        configs=[{"products": n} for n in products] if len(products) > 1 else ({},),
         scratch=lambda case, config: _report_scratch(case, batch, config.get("products", products[0])),
-        skip=skip,
         **more,
     )
 
@@ -174,56 +156,43 @@ def _phases_rung(
     name: str,
     title: str,
     product: phases.Product,
-    configs: tuple[Params, ...] = ({},),
+    configs: Sequence[Params] = ({},),
     precision: Precision = "fp32",
-    graph: bool = True,
+    **more: Any,
 ) -> CudaVariant:
-    return CudaVariant(
-        name=name,
-        title=title,
-        role="rung",
-        precision=precision,
-        configs=configs,
-        source=_KERNELS / f"{name}.cu",
-        launches=lambda case, config: phases.launches(case, config, product, round_operands=precision == "tf32"),
-        scratch=phases.scratch,
-        skip=phases.skip,
-        min_compute_capability=(8, 0),
-        graph=graph,
-        end_to_end=Overlapped(parts_of(_PART)),
-    )
+    launches = partial(phases.launches, product=product, round_operands=precision == "tf32")
+    of_phases = {"scratch": phases.scratch, "skip": phases.skip, "min_compute_capability": (8, 0), "graph": True}
+    return _rung(name, title, launches, configs, precision, end_to_end=Overlapped(parts_of(_PART)), **{**of_phases, **more})
 
 
-def _few_images_rung(
-    name: str, title: str, arithmetic: few.Arithmetic, precision: Precision, draft: bool = False
-) -> CudaVariant:
-    return CudaVariant(
-        name=name,
-        title=title,
-        role="rung",
+def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic, precision: Precision) -> CudaVariant:
+    return _rung(
+        *(name, title, lambda case, config: few.launches(case, arithmetic)),
         precision=precision,
-        source=_KERNELS / f"{name}.cu",
-        launches=lambda case, config: few.launches(case, arithmetic),
         scratch=few.scratch,
-        skip=few.skip,
+        skip=phases.skip,
         min_compute_capability=(9, 0),
         graph=True,
         end_to_end=Overlapped(parts_of(_PART)),
-        draft=draft,
     )
 
 
+def _warpgroups_rung(name: str, title: str, launches: Any, precision: Precision, scratch: Any) -> CudaVariant:
+    overlapped = {"graph": True, "end_to_end": _WARPGROUPS}
+    return _rung(name, title, launches, precision=precision, scratch=scratch, skip=wgmma.skip, **overlapped, **HOPPER)
+
+
 _TILES: Final = ({"tile": 128}, {"tile": 64})
+_ALONE: Final = up_to(_MOST_ALONE, "images", images_of)
+_BATCHED: Final = up_to(_MOST_BATCHED, "images", images_of)
 
 CUDA_VARIANTS: Final = (
-    _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], up_to(_MOST_ALONE, "images", images_of)),
-    _report_rung("v02_stride_two", "Without divergence", 1, [0], up_to(_MOST_ALONE, "images", images_of)),
-    _report_rung("v03_matrix_product", "Matrix product", 1, [4], up_to(_MOST_ALONE, "images", images_of)),
-    _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4], up_to(_MOST_BATCHED, "images", images_of)),
-    _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4], up_to(_MOST_BATCHED, "images", images_of)),
-    _report_rung(
-        "v06_pinned", "Pinned host memory", REPORT_BATCH, [3], up_to(_MOST_BATCHED, "images", images_of), end_to_end=Pinned()
-    ),
+    _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], skip=_ALONE),
+    _report_rung("v02_stride_two", "Without divergence", 1, [0], skip=_ALONE),
+    _report_rung("v03_matrix_product", "Matrix product", 1, [4], skip=_ALONE),
+    _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4], skip=_BATCHED),
+    _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4], skip=_BATCHED),
+    _report_rung("v06_pinned", "Pinned host memory", REPORT_BATCH, [3], skip=_BATCHED, end_to_end=Pinned()),
     _report_rung("v07_overlapped", "Copies overlapped", REPORT_BATCH, [3], end_to_end=Overlapped(parts_of(REPORT_BATCH))),
     _phases_rung("v08_phases", "Phases, implicit product", phases.fma_product, _TILES, graph=False),
     _phases_rung("v09_graph", "Phases, one CUDA graph", phases.fma_product, _TILES),
@@ -231,55 +200,16 @@ CUDA_VARIANTS: Final = (
         "v10_three_products", "Tensor cores, 3xTF32", phases.tensor_product("ThreeProducts", False), precision="3xtf32"
     ),
     _phases_rung(
-        "v11_one_product",
-        "Tensor cores, TF32",
-        phases.tensor_product("OneProduct", True),
-        ({"columns": 128}, {"columns": 64}),
-        precision="tf32",
+        *("v11_one_product", "Tensor cores, TF32", phases.tensor_product("OneProduct", True)),
+        *(({"columns": 128}, {"columns": 64}), "tf32"),
     ),
-    CudaVariant(
-        name="v12_warpgroups_3xtf32",
-        title="Warpgroups, 3xTF32",
-        role="rung",
-        precision="3xtf32",
-        source=_KERNELS / "v12_warpgroups_3xtf32.cu",
-        launches=wgmma.three_products,
-        scratch=wgmma.scratch,
-        skip=wgmma.skip,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-        graph=True,
-        end_to_end=_WARPGROUPS,
-    ),
-    CudaVariant(
-        name="v13_warpgroups_tf32",
-        title="Warpgroups, TF32",
-        role="rung",
-        precision="tf32",
-        source=_KERNELS / "v13_warpgroups_tf32.cu",
-        launches=wgmma.one_product,
-        scratch=wgmma.scratch_of_one_product,
-        skip=wgmma.skip,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-        graph=True,
-        end_to_end=_WARPGROUPS,
-    ),
+    _warpgroups_rung("v12_warpgroups_3xtf32", "Warpgroups, 3xTF32", wgmma.three_products, "3xtf32", wgmma.scratch),
+    _warpgroups_rung("v13_warpgroups_tf32", "Warpgroups, TF32", wgmma.one_product, "tf32", wgmma.scratch_of_one_product),
     _few_images_rung("v14_few_images", "Few images", few.FMA, "fp32"),
     _few_images_rung("v15_few_images_tf32", "Few images, TF32", few.TENSOR_CORES, "tf32"),
-    CudaVariant(
-        name="v16_rounded_on_load_tf32",
-        title="Warpgroups, rounded by the TMA",
-        role="rung",
-        precision="tf32",
-        source=_KERNELS / "v16_rounded_on_load_tf32.cu",
-        launches=wgmma.rounded_on_load,
-        scratch=wgmma.scratch_of_pixels,
-        skip=wgmma.skip,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-        graph=True,
-        end_to_end=_WARPGROUPS,
+    _warpgroups_rung(
+        *("v16_rounded_on_load_tf32", "Warpgroups, rounded by the TMA", wgmma.rounded_on_load, "tf32"),
+        wgmma.scratch_of_pixels,
     ),
     # Its precision is that of the class whose tolerance it is held to.
     _few_images_rung("v17_few_images_bf16_corrections", "Few images, TF32 with BF16 corrections", few.CORRECTED, "3xtf32"),

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from warpladder.workloads.api import (
     ALIGNMENT_BYTES,
     MULTIPROCESSORS,
@@ -20,6 +18,7 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.gan_tconv import phases
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+from warpladder.workloads.ladder import launch, template
 
 _OF: Final = Constants(Path(__file__).parent / "kernels" / "last_layer_wgmma.cuh")  # and of warpgroups.cuh, which it includes
 _FEW_TILES: Final = 2  # of images: no more are few
@@ -131,8 +130,7 @@ def _prepare(case: Case, number: int, rest: bool) -> Launch:
 def _prepared(name: str, to: str, count: int, number: int, rest: bool) -> Launch:
     """Writes rounded values, or the bits that tensor cores cut off, and sets the counter of a layer's tiles to 0."""
     vectors = count // _VECTOR
-    args = (name, to, np.int32(vectors), "next", np.int32(number))
-    return Launch(f"prepare<{str(rest).lower()}>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=name != "z")
+    return launch(template("prepare", rest), ceil_div(vectors, 256), 256, name, to, vectors, "next", number, once=name != "z")
 
 
 def _split_tile(layer: Layer) -> tuple[int, int]:
@@ -179,17 +177,17 @@ def _box(rows: int) -> tuple[int, int]:
     return rows, _OF["kDepth"]
 
 
-def _threads() -> tuple[int, int, int]:
+def _threads() -> int:
     """Of a block: a warpgroup that fetches and two that multiply."""
-    return _OF["kProducers"] + _OF["kConsumers"], 1, 1
+    return _OF["kProducers"] + _OF["kConsumers"]
 
 
 def _persistent(kernel: str, tiles: int, columns: int, maps: tuple[TensorMap, ...], out: str, sizes: tuple[int, ...]) -> Launch:
     """One block for each multiprocessor, which takes one tile after another. A stage holds the pixels of a tile, and a tile of
     weights for each tensor map of weights."""
-    shared = _STAGES * _OF["kDepth"] * (_OF["kImages"] + (len(maps) - 1) * columns) * _FLOAT + ALIGNMENT_BYTES
-    args = (*maps, "folded", out, "next", *map(np.int32, sizes))
-    return Launch(kernel, (min(tiles, MULTIPROCESSORS), 1, 1), _threads(), args, shared)
+    shared_bytes = _STAGES * _OF["kDepth"] * (_OF["kImages"] + (len(maps) - 1) * columns) * _FLOAT + ALIGNMENT_BYTES
+    blocks = min(tiles, MULTIPROCESSORS)
+    return launch(kernel, blocks, _threads(), *maps, "folded", out, "next", *sizes, shared_bytes=shared_bytes)
 
 
 def _last(case: Case, layer: Layer, parts: int) -> Launch:
@@ -199,10 +197,12 @@ def _last(case: Case, layer: Layer, parts: int) -> Launch:
     units = ceil_div(images, tile) * (layer.side // 2) * ceil_div(layer.side, width)
     matrices = parts * _OF["kRelations"] * ceil_div(layer.channels, depth) * _OF["kMatrix"]
     staged = 4 * tile * _OF["kStaged"]  # four rows of outputs
-    shared = (_LAST_STAGES * tile * depth + matrices + staged) * _FLOAT + ALIGNMENT_BYTES
     pixels = TensorMap("x3", _box(tile), 128, (layer.side**2 * images, layer.channels))
-    args = (pixels, "w4", "b4", "images", "next", *map(np.int32, (layer.number, layer.side, layer.channels, images, width)))
-    return Launch(f"last_layer_wgmma<{parts}, {_LAST_STAGES}>", (min(units, MULTIPROCESSORS), 1, 1), _threads(), args, shared)
+    return launch(
+        *(template("last_layer_wgmma", parts, _LAST_STAGES), min(units, MULTIPROCESSORS), _threads()),
+        *(pixels, "w4", "b4", "images", "next", layer.number, layer.side, layer.channels, images, width),
+        shared_bytes=(_LAST_STAGES * tile * depth + matrices + staged) * _FLOAT + ALIGNMENT_BYTES,
+    )
 
 
 def width_of_units(side: int, images: int) -> int:

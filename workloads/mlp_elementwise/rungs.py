@@ -1,12 +1,13 @@
 """The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.api import Case, Constants, Launch, Params, ceil_div
+from warpladder.workloads.ladder import launch, rungs_in, template
 from warpladder.workloads.mlp_elementwise.problem import BINARY, operation_of, rows_and_columns
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
@@ -26,8 +27,7 @@ def _matrices(op: str) -> tuple[str, ...]:
 
 def _launch(case: Case, kernel: str, grid: tuple[int, int], block: tuple[int, int]) -> Sequence[Launch]:
     """One launch of a kernel that takes the matrices, and their rows and columns."""
-    sizes = (np.int32(extent) for extent in rows_and_columns(case))
-    return [Launch(kernel, (*grid, 1), (*block, 1), (*_matrices(operation_of(case)), *sizes))]
+    return [launch(kernel, grid, block, *_matrices(operation_of(case)), *rows_and_columns(case))]
 
 
 def _naive(case: Case, config: Params) -> Sequence[Launch]:
@@ -48,14 +48,14 @@ def _coalesced(case: Case, config: Params) -> Sequence[Launch]:
 
 def _vectorized(case: Case, config: Params) -> Sequence[Launch]:
     op, (rows, columns) = operation_of(case), rows_and_columns(case)
-    vector = str(rows % _FLOAT4 == 0).lower()
+    vector = rows % _FLOAT4 == 0
     threads, lanes = _VECTORIZED["kThreads"], _VECTORIZED["kLanes"]
     if op == "column_sum":
         warps = 4
-        return _launch(case, f"column_sum<{vector}>", (ceil_div(columns, warps), 1), (lanes, warps))
+        return _launch(case, template("column_sum", vector), (ceil_div(columns, warps), 1), (lanes, warps))
     if op == "softmax":
         warps = _warps_a_column(rows)
-        return _launch(case, f"softmax<{warps}, {vector}>", (columns, 1), (lanes * warps, 1))
+        return _launch(case, template("softmax", warps, vector), (columns, 1), (lanes * warps, 1))
     if op == "transpose" and rows % _FLOAT4 == columns % _FLOAT4 == 0:
         tile = _VECTORIZED.within("transpose_vectors")["kTile"]
         return _launch(case, "transpose_vectors", (ceil_div(rows, tile), ceil_div(columns, tile)), (threads, 1))
@@ -63,22 +63,21 @@ def _vectorized(case: Case, config: Params) -> Sequence[Launch]:
         return _transpose_elements(case)
     count = rows * columns  # a matrix as it lies; the last elements that fill no vector are the first threads'
     blocks = max(1, ceil_div(count // _FLOAT4, threads))
-    return [Launch(op, (blocks, 1, 1), (threads, 1, 1), (*_matrices(op), np.int64(count)))]
+    return [launch(op, blocks, threads, *_matrices(op), np.int64(count))]
 
 
 def _transpose_elements(case: Case) -> Sequence[Launch]:
     of, (rows, columns) = _VECTORIZED.within("transpose_elements"), rows_and_columns(case)
     height, sector, shifted = of["kHeight"], of["kSector"], columns % of["kSector"] != 0
     down = ceil_div(columns + sector - 1, height - sector) if shifted else ceil_div(columns, height)
-    kernel = f"transpose_elements<{str(shifted).lower()}>"
-    return _launch(case, kernel, (ceil_div(rows, of["kWidth"]), down), (_VECTORIZED["kThreads"], 1))
+    grid = (ceil_div(rows, of["kWidth"]), down)
+    return _launch(case, template("transpose_elements", shifted), grid, (_VECTORIZED["kThreads"], 1))
 
 
 def _block_a_column(case: Case, config: Params) -> Sequence[Launch]:
     rows, columns = rows_and_columns(case)
-    aligned = str(rows % _FLOAT4 == 0).lower()
-    kernel = f"column_sum<{aligned}, {config['threads']}, {config['loads']}, {config['bring']}>"
-    return [Launch(kernel, (columns, 1, 1), (config["threads"], 1, 1), ("x", "y", np.int32(rows)))]
+    kernel = template("column_sum", rows % _FLOAT4 == 0, config["threads"], config["loads"], config["bring"])
+    return [launch(kernel, columns, config["threads"], "x", "y", rows)]
 
 
 def _sums_only(case: Case, config: Params) -> str | None:
@@ -104,9 +103,7 @@ def _fits_registers(case: Case, config: Params) -> str | None:
     return f"keeps a column in the registers of a block, which hold {most_rows} rows"
 
 
-def _rung(name: str, title: str, launches: Callable[[Case, Params], Sequence[Launch]], **more: Any) -> CudaVariant:
-    return CudaVariant(name, title, "rung", source=KERNELS / f"{name}.cu", launches=launches, **more)
-
+_rung: Final = rungs_in(KERNELS)
 
 CUDA_VARIANTS: Final = (
     _rung("v01_naive", "Thread an element", _naive),

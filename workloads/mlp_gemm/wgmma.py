@@ -14,14 +14,14 @@ from warpladder.workloads.api import (
     Buffer,
     Case,
     Constants,
-    CudaVariant,
     Launch,
     Params,
     TensorMap,
     ceil_div,
 )
-from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
-from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums
+from warpladder.workloads.ladder import HOPPER, launch, rungs_in, template
+from warpladder.workloads.mlp_gemm.problem import Size, buffers, size_of
+from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums, scalars
 from warpladder.workloads.shares import Line, parts_of_tiles, shortest_shares
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
@@ -72,9 +72,9 @@ def _copy_of(name: str) -> str:
     return f"{name}_padded"
 
 
-def _pad(name: str, case: Case) -> Launch:
-    """Fills the padded copy of a matrix."""
-    return _between("pad", name, _copy_of(name), name, case)
+def _pads(case: Case, names: Sequence[str] = _OPERANDS) -> Sequence[Launch]:
+    """One launch for each of those matrices that has a padded copy, which it fills."""
+    return [_between("pad", name, _copy_of(name), name, case) for name in _padded(case, names)]
 
 
 def _pad_operands(case: Case) -> Sequence[Launch]:
@@ -83,21 +83,15 @@ def _pad_operands(case: Case) -> Sequence[Launch]:
     for name, copy in padded.items():
         rows, columns = _matrices(case)[name].shape
         blocks += ceil_div(rows, _PAD["kPadRows"]) * ceil_div(copy.shape[1], _PAD["kPadSegment"])
-        args += (name, _copy_of(name), np.int32(rows), np.int32(columns))
+        args += (name, _copy_of(name), rows, columns)
     kernels = {1: "pad_one", 2: "pad_two"}
-    return [Launch(kernels[len(padded)], (blocks, 1, 1), (32, _PAD["kPadRows"], 1), tuple(args))] if padded else []
-
-
-def _crop(name: str, case: Case) -> Launch:
-    """Fills a matrix from its padded copy."""
-    return _between("crop", _copy_of(name), name, name, case)
+    return [launch(kernels[len(padded)], blocks, (32, _PAD["kPadRows"]), *args)] if padded else []
 
 
 def _between(kernel: str, source: str, to: str, name: str, case: Case) -> Launch:
     rows, pitch = _padded(case, (name,))[name].shape
     _, columns = _matrices(case)[name].shape
-    scalars = (np.int32(rows), np.int32(columns), np.int32(pitch))
-    return Launch(kernel, (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (source, to, *scalars))
+    return launch(kernel, ceil_div(rows * pitch, 256), 256, source, to, rows, columns, pitch)
 
 
 def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, tf32: bool = False) -> Sequence[Launch]:
@@ -111,19 +105,15 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
         floats_a_step: values that a stage holds for each column and step along k: 1 for B alone, 2 for B and its rest.
         tf32: the TMA rounds the operands to TF32.
     """
-    size, padded = size_of(case), _padded(case)
-    columns, rows, depth, blocks = config["columns"], _TILE["kRows"], _TILE["kDepth"], config.get("blocks", 1)
-    maps = _operand_maps(case, columns // blocks, tf32)
+    size, columns, rows, blocks = size_of(case), config["columns"], _TILE["kRows"], config.get("blocks", 1)
     clusters = min(ceil_div(size.m, blocks * rows) * ceil_div(size.n, columns), MULTIPROCESSORS // blocks)
-    shared = config["stages"] * _FLOAT * depth * (rows + floats_a_step * columns) + ALIGNMENT_BYTES
-    product = Launch(
-        kernel=f"gemm<{', '.join(str(config[name]) for name in config)}>",
-        grid=(blocks * clusters, 1, 1),
-        block=(WARPGROUP_THREADS + Constants(KERNELS / f"{kernel}.cu")["kConsumers"], 1, 1),
-        args=(*maps, "c", "d", *_scalars(size)),
-        dynamic_shared_bytes=shared,
+    threads = WARPGROUP_THREADS + Constants(KERNELS / f"{kernel}.cu")["kConsumers"]
+    product = launch(
+        *(template("gemm", *config.values()), blocks * clusters, threads),
+        *(*_operand_maps(case, columns // blocks, tf32), "c", "d", *scalars(size)),
+        shared_bytes=config["stages"] * _FLOAT * _TILE["kDepth"] * (rows + floats_a_step * columns) + ALIGNMENT_BYTES,
     )
-    return (*(_pad(name, case) for name in padded), product)
+    return (*_pads(case), product)
 
 
 def _operand_maps(case: Case, columns: int, tf32: bool) -> tuple[TensorMap, TensorMap]:
@@ -138,19 +128,13 @@ def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
     size, rows, columns, parts = size_of(case), _TILE["kRows"], config["columns"], config["parts"]
     stages = config["stages"] * _TILE["kDepth"] * (rows + columns)
     sums = rows * columns // parts * (parts - 1)
-    product = Launch(
-        kernel=f"gemm<{columns}, {config['stages']}, {parts}>",
-        grid=(parts * _tiles(size, columns), 1, 1),
-        block=(_CLUSTER_SUMS["kConsumers"] + _CLUSTER_SUMS["kLanes"], 1, 1),
-        args=(*_operand_maps(case, columns, tf32=True), "c", "d", *_scalars(size)),
-        dynamic_shared_bytes=_FLOAT * (stages + sums) + ALIGNMENT_BYTES,
+    tiles, threads = ceil_div(size.m, rows) * ceil_div(size.n, columns), _CLUSTER_SUMS["kConsumers"] + _CLUSTER_SUMS["kLanes"]
+    product = launch(
+        *(template("gemm", columns, config["stages"], parts), parts * tiles, threads),
+        *(*_operand_maps(case, columns, tf32=True), "c", "d", *scalars(size)),
+        shared_bytes=_FLOAT * (stages + sums) + ALIGNMENT_BYTES,
     )
-    return (*(_pad(name, case) for name in _padded(case)), product)
-
-
-def _tiles(size: Size, columns: int) -> int:
-    """Tiles that cover D."""
-    return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
+    return (*_pads(case), product)
 
 
 def _leftover_shares(tiles: int, depth: int, most_blocks: int, least_turns: int, cut: Callable[[int, int, int], Line]) -> Line:
@@ -201,20 +185,21 @@ def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     *_, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
     line = _cut_wgmma_tiles(size, config)
     whole = _clusters(size, config) - line.tiles
-    scalars = (np.int32(whole), *line.scalars)
-    m, n, _, alpha, beta = _scalars(size)
+    shares = (np.int32(whole), *line.scalars)
+    m, n, _, alpha, beta = scalars(size)
     product = replace(
         product,
         grid=(blocks * max(line.blocks, min(whole, MULTIPROCESSORS // blocks)), 1, 1),
-        args=(*product.args[:4], "parts", *_scalars(size), *scalars),
+        args=(*product.args[:4], "parts", *scalars(size), *shares),
     )
-    added = Launch(
-        kernel=f"add_parts<{columns}, {blocks}>",
-        grid=(blocks * line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"]), 1),
-        block=(of["kConsumers"], 1, 1),
-        args=("parts", "c", "d", m, n, alpha, beta, *scalars),
+    added = launch(
+        *(
+            template("add_parts", columns, blocks),
+            (blocks * line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"])),
+        ),
+        *(of["kConsumers"], "parts", "c", "d", m, n, alpha, beta, *shares),
     )
-    return (*_pad_operands(case), product, added) if line.tiles else (*_pad_operands(case), product)
+    return (*_pad_operands(case), product, *([added] if line.tiles else []))
 
 
 def _staged(case: Case, config: Params) -> Sequence[Launch]:
@@ -222,10 +207,10 @@ def _staged(case: Case, config: Params) -> Sequence[Launch]:
     *pads, product = _launches(case, config, "v15_staged_results_tf32", tf32=True)
     padded = _padded(case, _RESULTS)
     c, d = (_copy_of(name) if name in padded else name for name in _RESULTS)
-    a, b, _, _, *scalars = product.args
-    maps = (a, b, *(TensorMap(name, (_BOX, _BOX), 128) for name in (c, d)))
-    product = replace(product, args=(*maps, c, *scalars))
-    return (*pads, _pad("c", case), product, _crop("d", case)) if padded else (*pads, product)
+    a, b, _, _, *rest = product.args
+    product = replace(product, args=(a, b, *(TensorMap(name, (_BOX, _BOX), 128) for name in (c, d)), c, *rest))
+    crop = [_between("crop", _copy_of("d"), "d", "d", case)] if padded else []
+    return (*pads, *_pads(case, ("c",)), product, *crop)
 
 
 def _turned_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
@@ -235,25 +220,16 @@ def _turned_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 def _turned_columns(case: Case, config: Params) -> Sequence[Launch]:
     """Turns B; then a block for each tile."""
-    size, tile, pads = size_of(case), BlockTile.of(config), _padded(case, ("a",))
-    turn = Launch(
-        kernel="turn",
-        grid=(ceil_div(size.k, _TURNED), ceil_div(size.n, _TURNED), 1),
-        block=(_TURNED, 8, 1),
-        args=("b", "b_turned", np.int32(size.n), np.int32(size.k), np.int32(_pitch(size.n))),
+    size, tile, pads = size_of(case), BlockTile.of(config), _pads(case, ("a",))
+    grid = (ceil_div(size.k, _TURNED), ceil_div(size.n, _TURNED))
+    turn = launch("turn", grid, (_TURNED, 8), "b", "b_turned", size.n, size.k, _pitch(size.n))
+    a = TensorMap(_copy_of("a") if pads else "a", (tile.depth, tile.rows))
+    product = launch(
+        *(tile.kernel("gemm_turned", size, config["apart"]), tile.count(size), tile.threads),
+        *(a, TensorMap("b_turned", (tile.depth, tile.columns)), "c", "d", *scalars(size)),
+        shared_bytes=_FLOAT * tile.stages * tile.depth * (tile.rows + tile.columns),
     )
-    maps = (
-        TensorMap(_copy_of("a") if pads else "a", (tile.depth, tile.rows)),
-        TensorMap("b_turned", (tile.depth, tile.columns)),
-    )
-    product = Launch(
-        kernel=tile.kernel("gemm_turned", size, config["apart"]),
-        grid=(tile.count(size), 1, 1),
-        block=(tile.threads, 1, 1),
-        args=(*maps, "c", "d", *_scalars(size)),
-        dynamic_shared_bytes=_FLOAT * tile.stages * tile.depth * (tile.rows + tile.columns),
-    )
-    return (*(_pad(name, case) for name in pads), turn, product)
+    return (*pads, turn, product)
 
 
 def _cut_turned_tiles(size: Size, config: Params) -> Line:
@@ -282,7 +258,7 @@ def _turned_shares(case: Case, config: Params) -> Sequence[Launch]:
         product,
         kernel=tile.kernel("gemm_shares", size, config["apart"]),
         grid=(max(line.blocks, min(whole, most_blocks)), 1, 1),
-        args=(*product.args[:4], "parts", "counters", *_scalars(size), np.int32(whole), *line.scalars),
+        args=(*product.args[:4], "parts", "counters", *scalars(size), np.int32(whole), *line.scalars),
     )
     return _prepare(size, product.args[0].buffer, 1 + line.tiles), product
 
@@ -291,143 +267,88 @@ def _prepare(size: Size, a: str, counters: int) -> Launch:
     """Turns B, sets counters to zero, and fills the copy of A with that name if it is one."""
     turns = ceil_div(size.k, _TURNED) * ceil_div(size.n, _SHARES_FP32["kStrip"])
     pads = 0 if a == "a" else ceil_div(size.k, _SHARES_FP32["kWarps"]) * ceil_div(_pitch(size.m), _SHARES_FP32["kRowPiece"])
-    extents = (np.int32(extent) for extent in (size.m, size.n, size.k, turns, counters))
-    return Launch(
-        "prepare", (turns + pads, 1, 1), (_SHARES_FP32["kThreads"], 1, 1), ("a", a, "b", "b_turned", "counters", *extents)
-    )
+    extents = (size.m, size.n, size.k, turns, counters)
+    return launch("prepare", turns + pads, _SHARES_FP32["kThreads"], "a", a, "b", "b_turned", "counters", *extents)
 
 
-def _scalars(size: Size) -> tuple[np.generic, ...]:
-    return np.int32(size.m), np.int32(size.n), np.int32(size.k), np.float32(ALPHA), np.float32(BETA)
+def _wide(*columns_and_stages: tuple[int, int], **more: int) -> list[Params]:
+    return [{"columns": columns, "stages": stages, **more} for columns, stages in columns_and_stages]
 
+
+def _tiled(tile: str, stages: int, thread: str = "8x8", **more: int) -> Params:
+    return {"tile": tile, "thread": thread, "stages": stages, **more}
+
+
+_rung: Final = rungs_in(KERNELS)
 
 WGMMA_VARIANTS: Final = (
-    CudaVariant(
-        name="v12_wgmma_tf32",
-        title="Warpgroups, TF32",
-        role="rung",
-        precision="tf32",
-        configs=({"columns": 256, "stages": 4}, {"columns": 128, "stages": 6}, {"columns": 64, "stages": 8}),
-        source=KERNELS / "v12_wgmma_tf32.cu",
-        launches=partial(_launches, kernel="v12_wgmma_tf32", tf32=True),
+    _rung(
+        *("v12_wgmma_tf32", "Warpgroups, TF32", partial(_launches, kernel="v12_wgmma_tf32", tf32=True)),
+        *(_wide((256, 4), (128, 6), (64, 8)), "tf32"),
         scratch=_scratch,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v13_wgmma_3xtf32",
-        title="Warpgroups, 3xTF32",
-        role="rung",
-        precision="3xtf32",
-        configs=({"columns": 128, "stages": 4}, {"columns": 64, "stages": 6}),
-        source=KERNELS / "v13_wgmma_3xtf32.cu",
-        launches=partial(_launches, kernel="v13_wgmma_3xtf32", floats_a_step=2),
+    _rung(
+        *("v13_wgmma_3xtf32", "Warpgroups, 3xTF32", partial(_launches, kernel="v13_wgmma_3xtf32", floats_a_step=2)),
+        *(_wide((128, 4), (64, 6)), "3xtf32"),
         scratch=_scratch,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v14_shared_columns_tf32",
-        title="Clusters that share columns, TF32",
-        role="rung",
-        precision="tf32",
-        configs=({"columns": 256, "stages": 4, "blocks": 2}, {"columns": 64, "stages": 8, "blocks": 2}),
-        source=KERNELS / "v14_shared_columns_tf32.cu",
-        launches=partial(_launches, kernel="v14_shared_columns_tf32", tf32=True),
+    _rung(
+        *("v14_shared_columns_tf32", "Clusters that share columns, TF32"),
+        *(partial(_launches, kernel="v14_shared_columns_tf32", tf32=True), _wide((256, 4), (64, 8), blocks=2), "tf32"),
         scratch=_scratch,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v15_staged_results_tf32",
-        title="Results by way of the stages, TF32",
-        role="rung",
-        precision="tf32",
-        configs=({"columns": 256, "stages": 4, "blocks": 1}, {"columns": 256, "stages": 4, "blocks": 2}),
-        source=KERNELS / "v15_staged_results_tf32.cu",
-        launches=_staged,
+    _rung(
+        *("v15_staged_results_tf32", "Results by way of the stages, TF32", _staged),
+        *([*_wide((256, 4), blocks=1), *_wide((256, 4), blocks=2)], "tf32"),
         scratch=partial(_scratch, names=(*_OPERANDS, *_RESULTS)),
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v16_cluster_sums",
-        title="Parts along k in a cluster",
-        role="rung",
-        configs=(
-            {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 2},
-            {"tile": "128x64x16", "thread": "8x8", "stages": 3, "parts": 2},
-            {"tile": "64x64x16", "thread": "4x4", "stages": 3, "parts": 2},
-            {"tile": "32x32x16", "thread": "4x4", "stages": 4, "parts": 4},
-        ),
-        source=KERNELS / "v16_cluster_sums.cu",
-        launches=cluster_sums,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+    _rung(
+        *("v16_cluster_sums", "Parts along k in a cluster", cluster_sums),
+        configs=[
+            _tiled("128x128x16", 3, parts=2),
+            _tiled("128x64x16", 3, parts=2),
+            _tiled("64x64x16", 3, "4x4", parts=2),
+            _tiled("32x32x16", 4, "4x4", parts=4),
+        ],
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v17_turned_columns",
-        title="B turned beforehand, TMA",
-        role="rung",
-        configs=(
-            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1},
-            {"tile": "128x128x16", "thread": "8x8", "stages": 4, "apart": 2},
-            {"tile": "128x256x32", "thread": "8x16", "stages": 4, "apart": 1},
-        ),
-        source=KERNELS / "v17_turned_columns.cu",
-        launches=_turned_columns,
+    _rung(
+        *("v17_turned_columns", "B turned beforehand, TMA", _turned_columns),
+        configs=[
+            _tiled("128x128x32", 3, apart=1),
+            _tiled("128x128x16", 4, apart=2),
+            _tiled("128x256x32", 4, "8x16", apart=1),
+        ],
         scratch=_turned_scratch,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v18_cluster_sums_tf32",
-        title="Parts along k in a cluster, TF32",
-        role="rung",
-        precision="tf32",
-        configs=(
-            {"columns": 128, "stages": 6, "parts": 2},
-            {"columns": 64, "stages": 8, "parts": 2},
-            {"columns": 64, "stages": 8, "parts": 4},
-        ),
-        source=KERNELS / "v18_cluster_sums_tf32.cu",
-        launches=_cluster_sums,
+    _rung(
+        *("v18_cluster_sums_tf32", "Parts along k in a cluster, TF32", _cluster_sums),
+        *([*_wide((128, 6), (64, 8), parts=2), *_wide((64, 8), parts=4)], "tf32"),
         scratch=_scratch,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v19_equal_shares_tf32",
-        title="Equal shares of a line of tiles, TF32",
-        role="rung",
-        precision="tf32",
-        configs=(
-            {"columns": 256, "stages": 4, "blocks": 1},
-            {"columns": 256, "stages": 4, "blocks": 2},
-            {"columns": 128, "stages": 6, "blocks": 2},
-        ),
-        source=KERNELS / "v19_equal_shares_tf32.cu",
-        launches=_equal_shares,
+    _rung(
+        *("v19_equal_shares_tf32", "Equal shares of a line of tiles, TF32", _equal_shares),
+        *([*_wide((256, 4), blocks=1), *_wide((256, 4), (128, 6), blocks=2)], "tf32"),
         scratch=_shares_scratch,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
-    CudaVariant(
-        name="v20_equal_shares",
-        title="Equal shares of a line of tiles",
-        role="rung",
-        configs=(
-            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 2, "blocks": 2},
-            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 2, "blocks": 1},
-            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 4, "blocks": 4},
-            {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 4},
-            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 4, "blocks": 2},
-            {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 2},
-        ),
-        source=KERNELS / "v20_equal_shares.cu",
-        launches=_turned_shares,
+    _rung(
+        *("v20_equal_shares", "Equal shares of a line of tiles", _turned_shares),
+        configs=[
+            _tiled("128x128x32", 3, apart=2, blocks=2),
+            _tiled("128x128x32", 3, apart=2, blocks=1),
+            _tiled("64x128x16", 4, apart=4, blocks=4),
+            _tiled("128x64x16", 4, apart=2, blocks=4),
+            _tiled("64x128x16", 4, apart=4, blocks=2),
+            _tiled("128x64x16", 4, apart=2, blocks=2),
+        ],
         scratch=_turned_shares_scratch,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
+        **HOPPER,
     ),
 )
