@@ -1,6 +1,6 @@
 """One transposition kernel called from Python by eight routes: what a call costs, many in a row, and the first one."""
 
-from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.api import HostVariant, LibraryVariant, Workload
 from warpladder.workloads.call_routes import host, peers, problem
 from warpladder.workloads.call_routes.routes.cuda_bindings import CudaBindings
 from warpladder.workloads.call_routes.routes.cuda_core import CudaCore
@@ -74,7 +74,4 @@ WORKLOAD = Workload(
     make_case=problem.case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases

@@ -139,13 +139,9 @@ def _warpgroups(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     tiles = ceil_div(shape.batch, images) * ceil_div(shape.out_height, rows)
     filter_words = of["kParts"] * of["kSegments"] * of["kColumns"] * of["kWords"]
     staged_floats = images * of["kLayerMaps"] * of["kStaged"] * shape.out_width
-    return [
-        launch(
-            *(template("conv_layer", shape.height, shape.width, rows, images), min(MULTIPROCESSORS, tiles)),
-            *(warpgroups * WARPGROUP_THREADS, "x", "k", "y", shape.batch),
-            shared_bytes=(filter_words + staged_floats) * _WORD_BYTES + ALIGNMENT_BYTES,
-        )
-    ]
+    shared_bytes = (filter_words + staged_floats) * _WORD_BYTES + ALIGNMENT_BYTES
+    kernel, threads = template("conv_layer", shape.height, shape.width, rows, images), warpgroups * WARPGROUP_THREADS
+    return [launch(kernel, min(MULTIPROCESSORS, tiles), threads, "x", "k", "y", shape.batch, shared_bytes=shared_bytes)]
 
 
 def _not_for_warpgroups(case: Case, config: Params, of: Constants) -> str | None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload, up_to
+from warpladder.workloads.api import HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.cnn_conv import host, peers, problem
 from warpladder.workloads.cnn_conv.rungs import CUDA_VARIANTS
 
@@ -48,7 +48,4 @@ WORKLOAD: Final = Workload(
     make_case=problem.case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases

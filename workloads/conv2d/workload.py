@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload, up_to
+from warpladder.workloads.api import TOLERANCE, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.conv2d import host, peers, problem
 from warpladder.workloads.conv2d.rungs import CUDA_VARIANTS
 
@@ -50,7 +50,4 @@ WORKLOAD: Final = Workload(
     make_case=problem.make_case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases

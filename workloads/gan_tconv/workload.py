@@ -74,7 +74,4 @@ WORKLOAD: Final = Workload(
     make_case=problem.make_case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
-from warpladder.workloads.api import AllReduce, Buffer, Case, Launch, Params, RowsOf, Step, ceil_div, split_evenly
+from warpladder.workloads.api import AllReduce, Buffer, Case, Params, RowsOf, Step, ceil_div, split_evenly
+from warpladder.workloads.ladder import launch, template
 from warpladder.workloads.mlp_training import fused
-from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.mlp_training.problem import Size, size_of
 
 _VECTOR: Final = 4
 
@@ -40,49 +39,33 @@ def _slices(size: Size, rows: int, config: Params) -> fused.Slices:
 def launches(case: Case, config: Params) -> Sequence[Step]:
     """Forward in two launches; gradients and update of the output layer; then those of each chunk of w1. Averages run beside
     them."""
-    size, vector = size_of(case), fused.vector_of(size_of(case))
-    batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
-    samples = ceil_div(size.batch, fused.chunk_of(size))
-    threads, tile_threads = fused.STEP["kThreads"], fused.TILE["kTileThreads"]
-    step = (np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION))
+    size, vector, step = size_of(case), fused.has_vectors(size_of(case)), fused.rates(case)
+    update, threads, tile_threads = template("update", vector), fused.STEP["kThreads"], fused.TILE["kTileThreads"]
+    chunk, samples = fused.chunk_of(size), ceil_div(size.batch, fused.chunk_of(size))
     # `update` takes all weights. It leaves those alone whose number is given as 0, or that it has no blocks for.
     small = ("w1", "b1", "w2", "b2", "new_b1", "new_b1", "new_w2", "new_b2", "parts", "parts")
     steps: list[Step] = [
         *fused.launches(case, config)[:2],
-        Launch(
-            "backward_output",
-            (fused.output_gradient_blocks(size), 1, 1),
-            (tile_threads, 1, 1),
-            ("a1", "dz2", "dz1", "parts", batch, hidden, np.int32(fused.chunk_of(size))),
+        launch(
+            *("backward_output", fused.output_gradient_blocks(size), tile_threads),
+            *("a1", "dz2", "dz1", "parts", size.batch, size.hidden, chunk),
         ),
-        Launch(
-            f"update<{vector}>",
-            (fused.small_blocks(size), 1, 1),
-            (threads, 1, 1),
-            (*small, np.int32(0), np.int32(samples), np.int32(0), hidden, *step),
-        ),
+        launch(update, fused.small_blocks(size), threads, *small, 0, samples, 0, size.hidden, *step),
         AllReduce(("new_b1", "new_w2", "new_b2"), beside=True),
     ]
     for number, (first, rows) in enumerate(chunks_of(size, config)):
         slices, of_chunk = _slices(size, rows, config), f"dw1_slices_{number}"
         old, new = RowsOf("w1", first, rows), RowsOf("new_w1", first, rows)
         tiles = (ceil_div(size.hidden, fused.TILE["kColumns"]), ceil_div(rows, fused.TILE["kRows"]), slices.count)
-        weights = ceil_div(rows * size.hidden // (_VECTOR if vector == "true" else 1), threads)
+        weights = ceil_div(rows * size.hidden // (_VECTOR if vector else 1), threads)
         steps += [
-            Launch(
-                f"backward_rows<{vector}>",
-                tiles,
-                (tile_threads, 1, 1),
-                ("x", "dz1", of_chunk, batch, inputs, hidden, np.int32(slices.depth), np.int32(first), np.int32(rows)),
+            launch(
+                *(template("backward_rows", vector), tiles, tile_threads, "x", "dz1", of_chunk),
+                *(size.batch, size.inputs, size.hidden, slices.depth, first, rows),
             ),
-            Launch(
-                f"update<{vector}>",
-                (weights, 1, 1),
-                (threads, 1, 1),
-                (
-                    *(old, "b1", "w2", "b2", new, new, new, new, of_chunk, "parts"),
-                    *(np.int32(slices.count), np.int32(0), np.int32(rows), hidden, *step),
-                ),
+            launch(
+                *(update, weights, threads, old, "b1", "w2", "b2", new, new, new, new, of_chunk, "parts"),
+                *(slices.count, 0, rows, size.hidden, *step),
             ),
             AllReduce((new,), beside=True),
         ]

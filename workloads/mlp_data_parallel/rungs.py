@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from warpladder.workloads.api import AllReduce, Case, CudaVariant, Launch, Params, Step
+from warpladder.workloads.api import AllReduce, Case, Launch, Params, Step
+from warpladder.workloads.ladder import HOPPER, rungs_in
 from warpladder.workloads.mlp_data_parallel import overlapped
 from warpladder.workloads.mlp_training import fused, wgmma
 from warpladder.workloads.mlp_training.problem import OUTPUTS
@@ -12,57 +13,39 @@ from warpladder.workloads.mlp_training.problem import OUTPUTS
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
 _BLOCKS: Final = {"blocks": 528}  # as `mlp_training` has it
-_WARPGROUPS: Final = "sm_90a"
 
 
 def _then(launches: Callable[[Case, Params], Sequence[Launch]], step: AllReduce) -> Callable[[Case, Params], Sequence[Step]]:
     return lambda case, config: (*launches(case, config), step)
 
 
+_rung: Final = rungs_in(KERNELS)
+
 CUDA_VARIANTS: Final = (
-    CudaVariant(
-        name="v01_host_staged",
-        title="Averaged on the host, MPI",
-        role="rung",
-        configs=(_BLOCKS,),
-        source=KERNELS / "v01_host_staged.cu",
-        launches=_then(fused.launches, AllReduce(OUTPUTS, "mpi")),
+    _rung(
+        *("v01_host_staged", "Averaged on the host, MPI", _then(fused.launches, AllReduce(OUTPUTS, "mpi")), (_BLOCKS,)),
         scratch=fused.scratch,
         min_compute_capability=(8, 0),
     ),
-    CudaVariant(
-        name="v02_nccl",
-        title="Averaged by NCCL",
-        role="rung",
-        configs=(_BLOCKS,),
-        source=KERNELS / "v02_nccl.cu",
-        launches=_then(fused.launches, AllReduce(OUTPUTS)),
+    _rung(
+        *("v02_nccl", "Averaged by NCCL", _then(fused.launches, AllReduce(OUTPUTS)), (_BLOCKS,)),
         scratch=fused.scratch,
         min_compute_capability=(8, 0),
         graph=True,
     ),
-    CudaVariant(
-        name="v03_overlapped",
-        title="NCCL beside the backward pass",
-        role="rung",
-        configs=tuple({**_BLOCKS, "chunks": chunks} for chunks in (1, 2, 3)),
-        source=KERNELS / "v03_overlapped.cu",
-        launches=overlapped.launches,
+    _rung(
+        *("v03_overlapped", "NCCL beside the backward pass", overlapped.launches),
+        configs=[{**_BLOCKS, "chunks": chunks} for chunks in (1, 2, 3)],
         scratch=overlapped.scratch,
         min_compute_capability=(8, 0),
         graph=True,
     ),
-    CudaVariant(
-        name="v04_warpgroups_3xtf32",
-        title="NCCL, warpgroups, 3xTF32",
-        role="rung",
+    _rung(
+        *("v04_warpgroups_3xtf32", "NCCL, warpgroups, 3xTF32", _then(wgmma.launches, AllReduce(OUTPUTS))),
         precision="3xtf32",
-        source=KERNELS / "v04_warpgroups_3xtf32.cu",
-        launches=_then(wgmma.launches, AllReduce(OUTPUTS)),
         scratch=wgmma.scratch,
-        skip=wgmma.skip,
-        min_compute_capability=(9, 0),
-        only_architecture=_WARPGROUPS,
+        skip=fused.skip,
         graph=True,
+        **HOPPER,
     ),
 )

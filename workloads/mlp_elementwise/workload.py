@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload, up_to
+from warpladder.workloads.api import HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.mlp_elementwise import host, peers, problem
 from warpladder.workloads.mlp_elementwise.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILER
@@ -53,7 +53,4 @@ WORKLOAD: Final = Workload(
     make_case=problem.make_case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases

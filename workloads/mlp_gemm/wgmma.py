@@ -192,13 +192,9 @@ def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
         grid=(blocks * max(line.blocks, min(whole, MULTIPROCESSORS // blocks)), 1, 1),
         args=(*product.args[:4], "parts", *scalars(size), *shares),
     )
-    added = launch(
-        *(
-            template("add_parts", columns, blocks),
-            (blocks * line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"])),
-        ),
-        *(of["kConsumers"], "parts", "c", "d", m, n, alpha, beta, *shares),
-    )
+    grid = (blocks * line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"]))
+    sums = ("parts", "c", "d", m, n, alpha, beta, *shares)
+    added = launch(template("add_parts", columns, blocks), grid, of["kConsumers"], *sums)
     return (*_pad_operands(case), product, *([added] if line.tiles else []))
 
 

@@ -1,6 +1,6 @@
 """D = alpha A B + beta C in column-major float32: the product that takes most of the time of a perceptron's training."""
 
-from warpladder.workloads.api import Axis, Case, HostVariant, LibraryVariant, Workload, up_to
+from warpladder.workloads.api import Axis, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.mlp_gemm import cublaslt, host, peers, problem
 from warpladder.workloads.mlp_gemm.rungs import CUDA_VARIANTS
 from warpladder.workloads.mlp_gemm.wgmma import WGMMA_VARIANTS
@@ -62,7 +62,4 @@ WORKLOAD = Workload(
     make_case=problem.make_case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases

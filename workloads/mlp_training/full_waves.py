@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from warpladder.workloads.api import MULTIPROCESSORS, Buffer, Case, Constants, Launch, Params, ceil_div
-from warpladder.workloads.mlp_training import shares
+from warpladder.workloads.ladder import launch, template
+from warpladder.workloads.mlp_training import fused, shares
 from warpladder.workloads.mlp_training.problem import Size, size_of
 from warpladder.workloads.shares import Line, even_shares, parts_of_tiles
 
@@ -31,10 +30,9 @@ class Tile:
     blocks: int
     stage_us: float
 
-    @property
-    def template(self) -> str:
-        """Arguments of the kernels' templates."""
-        return f"<{self.thread_columns}, {self.across}, {self.blocks}>"
+    def kernel(self, name: str) -> str:
+        """The kernel of that name for this tile."""
+        return template(name, self.thread_columns, self.across, self.blocks)
 
     @property
     def columns(self) -> int:
@@ -85,14 +83,6 @@ def backward_line(size: Size, tile: Tile = BACKWARD) -> Line:
     return even_shares(tiles, depth, min(tile.slots, tiles * max(1, depth // _LEAST_STAGES)))
 
 
-def skip(case: Case, config: Params) -> str | None:
-    """Copies are vectors of four."""
-    size = size_of(case)
-    if size.inputs % 4 == size.hidden % 4 == 0:
-        return None
-    return f"copies four floats at a time: {size.inputs} inputs and {size.hidden} hidden units are not both multiples of four"
-
-
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """As `shares.scratch` says."""
     size = size_of(case)
@@ -103,22 +93,18 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches, backward, update."""
     size = size_of(case)
     forward, backward = forward_line(size), backward_line(size)
-    extents = tuple(map(np.int32, (size.batch, size.inputs, size.hidden)))
+    extents = (size.batch, size.inputs, size.hidden)
     return (
-        Launch(
-            f"forward_hidden{FORWARD.template}",
-            (forward.blocks, 1, 1),
-            (FORWARD.threads, 1, 1),
-            ("x", "w1", "b1", "z1", *extents, *forward.scalars),
-            FORWARD.shared_bytes(padding=4),
+        launch(
+            *(FORWARD.kernel("forward_hidden"), forward.blocks, FORWARD.threads),
+            *("x", "w1", "b1", "z1", *extents, *forward.scalars),
+            shared_bytes=FORWARD.shared_bytes(padding=4),
         ),
         shares.output_layer(size, forward, FORWARD.columns, tf32=False),
-        Launch(
-            f"backward_weights{BACKWARD.template}",
-            (backward.blocks, 1, 1),
-            (BACKWARD.threads, 1, 1),
-            ("x", "dz1", "dw1", *extents, shares.rates(case)[0], *backward.scalars),
-            BACKWARD.shared_bytes(padding=0),
+        launch(
+            *(BACKWARD.kernel("backward_weights"), backward.blocks, BACKWARD.threads),
+            *("x", "dz1", "dw1", *extents, fused.rates(case)[0], *backward.scalars),
+            shared_bytes=BACKWARD.shared_bytes(padding=0),
         ),
         shares.update(case, backward, (BACKWARD.columns, _OF["kRows"]), (ceil_div(size.hidden, _OF["kRows"]), 1)),
     )

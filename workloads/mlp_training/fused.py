@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
-from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.ladder import launch, template
+from warpladder.workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, Size, rate_of, size_of
 
 _KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 #: `kRows`, `kColumns` and `kTileThreads` of a product's tile.
@@ -23,6 +24,8 @@ _LEAST_DEPTH = 32
 _LEAST_CHUNK, _MOST_CHUNKS = 64, 32
 #: Blocks of `forward_output`. They share the samples, and each reads the output layer's weights once.
 _SAMPLE_BLOCKS = 396
+#: Arguments of every update: the weights, and the new ones.
+WEIGHTS: Final = (*INPUTS, *OUTPUTS)
 
 
 @dataclass(frozen=True)
@@ -81,63 +84,50 @@ def small_blocks(size: Size) -> int:
     return ceil_div((size.classes + 1) * (size.hidden + 1), STEP["kThreads"])
 
 
-def vector_of(size: Size) -> str:
-    """Whether rows of samples and weights are vectors of four, as the kernels' template parameter."""
-    return str(size.inputs % 4 == size.hidden % 4 == 0).lower()
+def has_vectors(size: Size) -> bool:
+    """Whether rows of samples and weights are vectors of four."""
+    return size.inputs % 4 == size.hidden % 4 == 0
+
+
+def skip(case: Case, config: Params) -> str | None:
+    """Copies are vectors of four, and the TMA takes rows of a multiple of 16 bytes."""
+    size = size_of(case)
+    if has_vectors(size):
+        return None
+    return f"copies four floats at a time: {size.inputs} inputs and {size.hidden} hidden units are not both multiples of four"
+
+
+def rates(case: Case) -> tuple[np.generic, np.generic]:
+    """The rate of the gradient, and how much of the old weight is kept."""
+    return np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION)
 
 
 def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches, backward, update."""
     size = size_of(case)
-    forward, backward = forward_slices(size, config), backward_slices(size, config)
-    vector, threads, tile_threads = vector_of(size), STEP["kThreads"], TILE["kTileThreads"]
-    batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
-    chunks = ceil_div(size.batch, chunk_of(size))
-    others = output_gradient_blocks(size)
-    layers = ceil_div(others, backward.tiles)
-    weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), threads)
-    small = small_blocks(size)
+    forward, backward, vector = forward_slices(size, config), backward_slices(size, config), has_vectors(size)
+    threads, tile_threads = STEP["kThreads"], TILE["kTileThreads"]
+    layers = ceil_div(output_gradient_blocks(size), backward.tiles)
+    weights = ceil_div(size.inputs * size.hidden // (4 if vector else 1), threads)
     across = ceil_div(size.hidden, TILE["kColumns"])
+    extents = (size.batch, size.inputs, size.hidden)
     return (
-        Launch(
-            f"forward_hidden<{vector}>",
-            (across, ceil_div(size.batch, TILE["kRows"]), forward.count),
-            (tile_threads, 1, 1),
-            ("x", "w1", "z1_slices", batch, inputs, hidden, np.int32(forward.depth)),
+        launch(
+            template("forward_hidden", vector),
+            *((across, ceil_div(size.batch, TILE["kRows"]), forward.count), tile_threads),
+            *("x", "w1", "z1_slices", *extents, forward.depth),
         ),
-        Launch(
-            f"forward_output<{ceil_div(size.hidden, threads)}>",
-            (min(size.batch, _SAMPLE_BLOCKS), 1, 1),
-            (threads, 1, 1),
-            ("z1_slices", np.int32(forward.count), "b1", "w2", "b2", "y", "a1", "dz2", "dz1", batch, hidden),
+        launch(
+            *(template("forward_output", ceil_div(size.hidden, threads)), min(size.batch, _SAMPLE_BLOCKS), threads),
+            *("z1_slices", forward.count, "b1", "w2", "b2", "y", "a1", "dz2", "dz1", size.batch, size.hidden),
         ),
-        Launch(
-            f"backward_weights<{vector}>",
-            (across, ceil_div(size.inputs, TILE["kRows"]), layers + backward.count),
-            (tile_threads, 1, 1),
-            (
-                "x",
-                "dz1",
-                "a1",
-                "dz2",
-                "dw1_slices",
-                "parts",
-                batch,
-                inputs,
-                hidden,
-                np.int32(backward.depth),
-                np.int32(chunk_of(size)),
-                np.int32(layers),
-            ),
+        launch(
+            template("backward_weights", vector),
+            *((across, ceil_div(size.inputs, TILE["kRows"]), layers + backward.count), tile_threads),
+            *("x", "dz1", "a1", "dz2", "dw1_slices", "parts", *extents, backward.depth, chunk_of(size), layers),
         ),
-        Launch(
-            f"update<{vector}>",
-            (weights + small, 1, 1),
-            (threads, 1, 1),
-            (
-                *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "dw1_slices", "parts"),
-                *(np.int32(backward.count), np.int32(chunks), inputs, hidden),
-                *(np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION)),
-            ),
+        launch(
+            *(template("update", vector), weights + small_blocks(size), threads, *WEIGHTS, "dw1_slices", "parts"),
+            *(backward.count, ceil_div(size.batch, chunk_of(size)), size.inputs, size.hidden, *rates(case)),
         ),
     )

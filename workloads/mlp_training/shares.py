@@ -1,10 +1,9 @@
 """The launches behind products whose blocks have shares of a line of tiles, as `kernels/hidden_sums.cuh` has them."""
 
-import numpy as np
-
 from warpladder.workloads.api import Buffer, Case, Launch, ceil_div
+from warpladder.workloads.ladder import launch, template
 from warpladder.workloads.mlp_training import fused, wgmma
-from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.mlp_training.problem import Size, size_of
 from warpladder.workloads.shares import Line
 
 
@@ -26,12 +25,10 @@ def count_of_parts(size: Size) -> int:
 def output_layer(size: Size, forward: Line, columns: int, tf32: bool) -> Launch:
     """The launch between the products; `columns` are the samples of a tile of the forward one."""
     threads = fused.STEP["kThreads"]
-    scalars = (size.batch, size.hidden, wgmma.pitch_of(size), wgmma.chunk_of(size))
-    return Launch(
-        f"output_layer<{ceil_div(size.hidden, threads)}, {str(tf32).lower()}, {str(forward.has_whole_tiles).lower()}>",
-        (count_of_parts(size), 1, 1),
-        (threads, 1, 1),
-        ("z1", "w2", "b2", "y", "dz1", "parts", *map(np.int32, scalars), *forward.scalars, np.int32(columns)),
+    return launch(
+        template("output_layer", ceil_div(size.hidden, threads), tf32, forward.has_whole_tiles),
+        *(count_of_parts(size), threads, "z1", "w2", "b2", "y", "dz1", "parts"),
+        *(size.batch, size.hidden, wgmma.pitch_of(size), wgmma.chunk_of(size), *forward.scalars, columns),
     )
 
 
@@ -46,21 +43,7 @@ def update(case: Case, backward: Line, tile: tuple[int, int], strides: tuple[int
     """
     size, threads = size_of(case), fused.STEP["kThreads"]
     weights = ceil_div(size.inputs * size.hidden // 4, threads)
-    counts = (count_of_parts(size), size.inputs, size.hidden)
-    return Launch(
-        f"update<{tile[0]}, {tile[1]}>",
-        (weights + fused.small_blocks(size), 1, 1),
-        (threads, 1, 1),
-        (
-            *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "dw1", "parts"),
-            *map(np.int32, counts),
-            *rates(case),
-            *backward.scalars,
-            *map(np.int32, (*strides, weights)),
-        ),
+    return launch(
+        *(template("update", *tile), weights + fused.small_blocks(size), threads, *fused.WEIGHTS, "dw1", "parts"),
+        *(count_of_parts(size), size.inputs, size.hidden, *fused.rates(case), *backward.scalars, *strides, weights),
     )
-
-
-def rates(case: Case) -> tuple[np.generic, np.generic]:
-    """The rate of the gradient, and how much of the old weight is kept."""
-    return np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION)

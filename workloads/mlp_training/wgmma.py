@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from warpladder.workloads.api import (
     ALIGNMENT_BYTES,
     MULTIPROCESSORS,
@@ -17,21 +15,15 @@ from warpladder.workloads.api import (
     TensorMap,
     ceil_div,
 )
-from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.ladder import launch, template
+from warpladder.workloads.mlp_training import fused
+from warpladder.workloads.mlp_training.problem import Size, size_of
 
 #: Blocks of the backward launch that are not of the product. They update all weights but w1.
 SPARE_BLOCKS: Final = 20
 
 _OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "v07_warpgroups_3xtf32.cu")
 _FLOAT: Final = 4
-
-
-def skip(case: Case, config: Params) -> str | None:
-    """The TMA takes rows of a multiple of 16 bytes."""
-    size = size_of(case)
-    if size.inputs % 4 == size.hidden % 4 == 0:
-        return None
-    return f"copies four floats at a time: {size.inputs} inputs and {size.hidden} hidden units are not both multiples of four"
 
 
 def pitch_of(size: Size) -> int:
@@ -64,39 +56,26 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches; backward and update in one."""
     size, columns = size_of(case), forward_columns(size_of(case))
-    batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
     parts, _, _ = scratch(case, config)["parts"].shape
     blocks = min(_tiles(size.inputs, size.hidden, 64), MULTIPROCESSORS - SPARE_BLOCKS)
-    threads = (_OF["kProducers"] + _OF["kConsumers"], 1, 1)
-    box, depth = (_OF["kDepth"], _OF["kBox"]), _OF["kDepth"]
-    rate, keep = np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION)
+    threads, box, depth = _OF["kProducers"] + _OF["kConsumers"], (_OF["kDepth"], _OF["kBox"]), _OF["kDepth"]
+    extents = (size.batch, size.inputs, size.hidden)
     return (
-        Launch(
-            f"forward_hidden<{columns}, {_stages(columns)}>",
-            (min(_tiles(size.hidden, size.batch, columns), MULTIPROCESSORS), 1, 1),
-            threads,
-            (TensorMap("w1", box, 128), TensorMap("x", (columns, depth), 128), "b1", "a1", batch, inputs, hidden),
-            _shared_bytes(columns),
+        launch(
+            template("forward_hidden", columns, _stages(columns)),
+            *(min(_tiles(size.hidden, size.batch, columns), MULTIPROCESSORS), threads),
+            *(TensorMap("w1", box, 128), TensorMap("x", (columns, depth), 128), "b1", "a1", *extents),
+            shared_bytes=_shared_bytes(columns),
         ),
-        Launch(
-            f"forward_output<{ceil_div(size.hidden, _OF['kThreads'])}>",
-            (parts, 1, 1),
-            (_OF["kThreads"], 1, 1),
-            (
-                *("a1", "w2", "b2", "y", "dz1", "parts"),
-                *(batch, hidden, np.int32(pitch_of(size)), np.int32(chunk_of(size))),
-            ),
+        launch(
+            *(template("forward_output", ceil_div(size.hidden, _OF["kThreads"])), parts, _OF["kThreads"]),
+            *("a1", "w2", "b2", "y", "dz1", "parts", size.batch, size.hidden, pitch_of(size), chunk_of(size)),
         ),
-        Launch(
-            f"backward_update<64, {_stages(64)}>",
-            (blocks + SPARE_BLOCKS, 1, 1),
-            threads,
-            (
-                *(TensorMap("x", box, 128), TensorMap("dz1", (64, depth), 128)),
-                *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "parts"),
-                *(np.int32(parts), batch, inputs, hidden, rate, keep, np.int32(blocks)),
-            ),
-            _shared_bytes(64),
+        launch(
+            *(template("backward_update", 64, _stages(64)), blocks + SPARE_BLOCKS, threads),
+            *(TensorMap("x", box, 128), TensorMap("dz1", (64, depth), 128), *fused.WEIGHTS, "parts"),
+            *(parts, *extents, *fused.rates(case), blocks),
+            shared_bytes=_shared_bytes(64),
         ),
     )
 

@@ -8,12 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
+from warpladder.workloads.ladder import launch
 from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
 _OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "whole_matrices.cuh")
 
 #: Blocks and threads of a product, from its rows and columns.
-Shape = Callable[[int, int], tuple[tuple[int, int, int], tuple[int, int, int]]]
+Shape = Callable[[int, int], tuple[tuple[int, int], tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -78,28 +79,26 @@ def launches(case: Case, shape: Shape) -> Sequence[Launch]:
     hidden, outputs = size.hidden * size.batch, size.classes * size.batch
 
     def product(phase: str, a: Matrix, b: Matrix, c: str, c_column: int, beta: float, d: Matrix) -> Launch:
-        grid, block = shape(d.rows, d.columns)
-        return Launch(f"{phase}_gemm", grid, block, product_arguments(a, b, c, c_column, beta, d))
+        return launch(f"{phase}_gemm", *shape(d.rows, d.columns), *product_arguments(a, b, c, c_column, beta, d))
 
     def over(kernel: str, elements: int, *arguments: Any) -> Launch:
-        threads = _OF["kThreads"]
-        return Launch(kernel, (ceil_div(elements, threads), 1, 1), (threads, 1, 1), arguments)
+        return launch(kernel, ceil_div(elements, _OF["kThreads"]), _OF["kThreads"], *arguments)
 
     def update(name: str, elements: int) -> Launch:
-        return over("update", elements, f"new_{name}", name, f"d{name}", np.float32(rate_of(case)), np.int32(elements))
+        return over("update", elements, f"new_{name}", name, f"d{name}", rate_of(case), elements)
 
     return (
         product("forward", w1, x, "b1", 0, 1.0, a1),
-        over("forward_sigmoid", hidden, "a1", np.int32(hidden)),
+        over("forward_sigmoid", hidden, "a1", hidden),
         product("forward", w2, a1, "b2", 0, 1.0, dz2),
-        over("forward_softmax", size.batch, "dz2", np.int32(size.classes), np.int32(size.batch)),
-        over("backward_difference", outputs, "dz2", "y", np.float32(1 / size.batch), np.int32(outputs)),
+        over("forward_softmax", size.batch, "dz2", size.classes, size.batch),
+        over("backward_difference", outputs, "dz2", "y", 1 / size.batch, outputs),
         product("backward", dz2, a1.t, "w2", size.classes, REGULARIZATION, of["dw2"]),
-        over("backward_bias", size.classes, "dz2", "db2", np.int32(size.classes), np.int32(size.batch)),
+        over("backward_bias", size.classes, "dz2", "db2", size.classes, size.batch),
         product("backward", w2.t, dz2, "w2", 0, 0.0, dz1),
-        over("backward_sigmoid", hidden, "dz1", "a1", np.int32(hidden)),
+        over("backward_sigmoid", hidden, "dz1", "a1", hidden),
         product("backward", dz1, x.t, "w1", size.hidden, REGULARIZATION, of["dw1"]),
-        over("backward_bias", size.hidden, "dz1", "db1", np.int32(size.hidden), np.int32(size.batch)),
+        over("backward_bias", size.hidden, "dz1", "db1", size.hidden, size.batch),
         update("w1", size.inputs * size.hidden),
         update("b1", size.hidden),
         update("w2", size.hidden * size.classes),

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
-
-import numpy as np
+from typing import Any, Final
 
 from warpladder.workloads.api import (
     ALIGNMENT_BYTES,
@@ -17,7 +15,8 @@ from warpladder.workloads.api import (
     TensorMap,
     ceil_div,
 )
-from warpladder.workloads.mlp_training import shares
+from warpladder.workloads.ladder import launch, template
+from warpladder.workloads.mlp_training import fused, shares
 from warpladder.workloads.mlp_training.problem import Size, size_of
 from warpladder.workloads.mlp_training.wgmma import SPARE_BLOCKS, pitch_of
 from warpladder.workloads.shares import Line, even_shares, parts_of_tiles, whole_tiles
@@ -63,44 +62,29 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches; backward and update in one or two."""
     size, columns = size_of(case), config["columns"]
     forward, backward = forward_line(size, config), backward_line(size, config)
-    template, shared = f"<{columns}, {_STAGES[columns]}>", _shared_bytes(columns)
-    extents = tuple(map(np.int32, (size.batch, size.inputs, size.hidden)))
-    threads = (_OF["kProducers"] + _OF["kConsumers"], 1, 1)
-    operands = (_by_rows("x"), _by_columns("dz1", columns))
+    extents, threads = (size.batch, size.inputs, size.hidden), _OF["kProducers"] + _OF["kConsumers"]
+
+    def product(kernel: str, blocks: int, rows: str, by: str, *args: Any) -> Launch:
+        operands = (
+            TensorMap(rows, (_OF["kDepth"], _OF["kBox"]), 128, tf32=True),
+            TensorMap(by, (columns, _OF["kDepth"]), 128, tf32=True),
+        )
+        name, shared_bytes = template(kernel, columns, _STAGES[columns]), _shared_bytes(columns)
+        return launch(name, blocks, threads, *operands, *args, shared_bytes=shared_bytes)
+
     ahead = (
-        Launch(
-            f"forward_hidden{template}",
-            (forward.blocks, 1, 1),
-            threads,
-            (_by_rows("w1"), _by_columns("x", columns), "b1", "z1", *extents, *forward.scalars),
-            shared,
-        ),
+        product("forward_hidden", forward.blocks, "w1", "x", "b1", "z1", *extents, *forward.scalars),
         shares.output_layer(size, forward, columns, tf32=True),
     )
+    rates = fused.rates(case)
     if backward.has_whole_tiles:
-        weights = ("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "parts")
-        count, last = np.int32(shares.count_of_parts(size)), (*shares.rates(case), *backward.scalars, np.int32(backward.blocks))
-        arguments = (*operands, *weights, count, *extents, *last)
-        return (
-            *ahead,
-            Launch(f"backward_update{template}", (backward.blocks + SPARE_BLOCKS, 1, 1), threads, arguments, shared),
-        )
-    slices = (*operands, "dw1", *extents, shares.rates(case)[0], *backward.scalars)
+        args = (*fused.WEIGHTS, "parts", shares.count_of_parts(size), *extents, *rates, *backward.scalars, backward.blocks)
+        return (*ahead, product("backward_update", backward.blocks + SPARE_BLOCKS, "x", "dz1", *args))
     return (
         *ahead,
-        Launch(f"backward_slices{template}", (backward.blocks, 1, 1), threads, slices, shared),
+        product("backward_slices", backward.blocks, "x", "dz1", "dw1", *extents, rates[0], *backward.scalars),
         shares.update(case, backward, (_OF["kRows"], columns), (1, ceil_div(size.inputs, _OF["kRows"]))),
     )
-
-
-def _by_rows(name: str) -> TensorMap:
-    """The first operand of a product, whose rows are neighbours in memory."""
-    return TensorMap(name, (_OF["kDepth"], _OF["kBox"]), 128, tf32=True)
-
-
-def _by_columns(name: str, columns: int) -> TensorMap:
-    """The second operand, whose steps along k are neighbours in memory."""
-    return TensorMap(name, (columns, _OF["kDepth"]), 128, tf32=True)
 
 
 def _tiles(rows: int, columns: int, width: int) -> int:

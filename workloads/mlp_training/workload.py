@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from warpladder.workloads.api import Axis, Case, HostVariant, LibraryVariant, Workload, up_to
+from warpladder.workloads.api import Axis, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.mlp_training import host, peers, problem, programs
 from warpladder.workloads.mlp_training.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILE_MODES, COMPILER
@@ -67,7 +67,4 @@ WORKLOAD: Final = Workload(
     make_case=problem.make_case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases

@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload, up_to
+from warpladder.workloads.api import HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.tensor_transpose import host, peers, problem
 from warpladder.workloads.tensor_transpose.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILER
@@ -72,7 +72,4 @@ WORKLOAD = Workload(
     make_case=problem.case,
 )
 
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU."""
-    return problem.emulation_cases()
+emulation_cases = problem.emulation_cases
