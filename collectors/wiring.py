@@ -93,8 +93,8 @@ def _compile_ahead(
         architectures = of_gpus()
     jobs = compile_ahead.jobs_of(plan, architectures, libraries)
     if jobs:
-        report(0, len(jobs))
-    compile_ahead.compile_all(jobs, lambda finished: report(finished, len(jobs)), check)
+        report(0, len(jobs), "")
+    compile_ahead.compile_all(jobs, lambda finished, longest: report(finished, len(jobs), longest), check)
 
 
 def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Mapping[str, Any]]]:

@@ -59,12 +59,12 @@ class TerminalProgress(Progress):
             with suppress(OSError):
                 self._bar.stop()
 
-    def compiling(self, finished: int, jobs: int) -> None:
+    def compiling(self, finished: int, jobs: int, longest: str) -> None:
         if finished == 0:
             self._begin()
         self._bar.update(self._task, description=f"compiling {finished} of {jobs}", completed=finished, total=jobs)
         if self._bar.disable and finished == jobs:
-            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s", markup=False)
+            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s; longest: {longest}", markup=False)
 
     def start(self, jobs: int) -> None:
         self._begin()
@@ -132,7 +132,7 @@ class NotebookProgress(Progress):
     def __exit__(self, *_: Any) -> None:
         pass
 
-    def compiling(self, finished: int, jobs: int) -> None:
+    def compiling(self, finished: int, jobs: int, longest: str) -> None:
         self._text, self._finished, self._jobs = "compiling", finished, jobs
         self._draw()
 

@@ -50,8 +50,8 @@ class NoCapture:
 
 #: Facts about the GPU (columns of `run`), and ceilings of GPU and processor (rows of `ceilings`).
 Description = tuple[dict[str, Any], list[dict[str, Any]]]
-#: Called with the number of finished jobs and the number of all jobs.
-JobProgress = Callable[[int, int], object]
+#: Called with the number of finished jobs, the number of all jobs, and the name and the time of the longest.
+JobProgress = Callable[[int, int, str], object]
 
 #: Gives the rows of `cell_launches` and `machine_code` of these cells of a plan.
 MachineCode = Callable[[Plan, Sequence[Cell]], Mapping[str, Sequence[Mapping[str, Any]]]]

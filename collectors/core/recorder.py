@@ -88,8 +88,8 @@ class _Unbreakable(Progress):
     def __init__(self, progress: Progress) -> None:
         self._progress_shown = progress
 
-    def compiling(self, finished: int, jobs: int) -> None:
-        self._tell(lambda: self._progress_shown.compiling(finished, jobs))
+    def compiling(self, finished: int, jobs: int, longest: str) -> None:
+        self._tell(lambda: self._progress_shown.compiling(finished, jobs, longest))
 
     def start(self, jobs: int) -> None:
         self._tell(lambda: self._progress_shown.start(jobs))

@@ -168,12 +168,12 @@ def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, 
             yield Kernels(*astuple(compilation))
 
 
-def compile_all(jobs: Sequence[Job], report: Callable[[int], object], check: Callable[[], object]) -> None:
+def compile_all(jobs: Sequence[Job], report: Callable[[int, str], object], check: Callable[[], object]) -> None:
     """Do the jobs, with one process per core.
 
     Args:
         jobs: jobs from `jobs_of`.
-        report: called with the number of finished jobs.
+        report: called with the number of finished jobs, and the name and the time of the longest.
         check: called ten times a second; an exception that it raises ends the compilation.
     """
     if not jobs:
@@ -184,14 +184,15 @@ def compile_all(jobs: Sequence[Job], report: Callable[[int], object], check: Cal
     with Guarded(command, cwd=IMPORT_ROOT, **pipes) as guarded:
         lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=_converse, args=(guarded.process, jobs, lines), daemon=True).start()
-        finished, last_line_s = 0, time.monotonic()
+        finished, last_line_s, longest = 0, time.monotonic(), (0.0, "")
         while finished < len(jobs) and time.monotonic() - last_line_s < _PATIENCE_S:
             check()
             with suppress(queue.Empty):
-                if not lines.get(timeout=POLL_S):
+                if not (line := lines.get(timeout=POLL_S)):
                     return  # the process ended early
-                finished, last_line_s = finished + 1, time.monotonic()
-                report(finished)
+                seconds, name = line.split(maxsplit=1)
+                finished, last_line_s, longest = finished + 1, time.monotonic(), max(longest, (float(seconds), name.strip()))
+                report(finished, f"{longest[1]} {longest[0]:.1f} s")
 
 
 def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], lines: "queue.SimpleQueue[str]") -> None:
@@ -218,8 +219,9 @@ def _of_line(line: str) -> Job:
     return Kernels(*values) if is_kernels else RunOnce(*values)
 
 
-def _do(job: Job, make_benches: MakeBenches) -> None:
-    """Do one job. Errors are ignored: the measuring process reports them."""
+def _do(job: Job, make_benches: MakeBenches) -> str:
+    """Do one job. Errors are ignored: the measuring process reports them. Returns its time in seconds and its name."""
+    started = time.monotonic()
     with suppress(Exception):
         if isinstance(job, Kernels):
             from warpladder.collectors.cuda.compiler import Compilation, compiled
@@ -230,6 +232,8 @@ def _do(job: Job, make_benches: MakeBenches) -> None:
             workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
             _run_once(workload, workload.case(job.case), workload.variant(job.variant), job.config, make_benches)
             kernel_cache.write(job.mark, {}, b"")
+    name = job.where if isinstance(job, Kernels) else f"{job.workload}/{job.variant}"
+    return f"{time.monotonic() - started:.2f} {name}"
 
 
 def _run_once(workload: Workload, case: Case, variant: Variant, config: str, make_benches: MakeBenches) -> None:
@@ -254,8 +258,7 @@ def main(workers: int, make_benches: MakeBenches) -> None:
     """
     for number in (signal.SIGINT, signal.SIGHUP):  # the recorder handles these
         signal.signal(number, signal.SIG_IGN)
-    jobs = [_of_line(line) for line in sys.stdin]
+    jobs = sorted(map(_of_line, sys.stdin), key=lambda job: isinstance(job, Kernels))  # kernels take less long
     with ProcessPoolExecutor(workers) as pool, suppress(BrokenProcessPool):
         for each in as_completed([pool.submit(_do, job, make_benches) for job in jobs]):
-            each.result()
-            print("done", flush=True)
+            print(each.result(), flush=True)

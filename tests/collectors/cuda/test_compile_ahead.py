@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from dataclasses import astuple
@@ -46,9 +47,10 @@ def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_
 
 def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
     jobs = compile_ahead.jobs_of(PLAN, ["sm_90"])
-    told: list[int] = []
-    compile_ahead.compile_all(jobs, told.append, lambda: None)
-    assert told == [1, 2, 3]
+    told: list[tuple[int, str]] = []
+    compile_ahead.compile_all(jobs, lambda *report: told.append(report), lambda: None)
+    assert [finished for finished, _ in told] == [1, 2, 3]
+    assert re.fullmatch(r"conv2d/numba_serial \d+\.\d s", told[-1][1])
     assert compile_ahead.jobs_of(PLAN, ["sm_90"]) == []
     assert list((cache / "numba").rglob("*.nbc"))
     variant = registry.load("conv2d").variant("v02_naive_global")
@@ -77,7 +79,7 @@ def test_what_does_not_compile_is_left_for_its_verdict() -> None:
         RunOnce("conv2d", "", "no_such_variant", "", "n=256", ""),
     ]
     told: list[int] = []
-    compile_ahead.compile_all(jobs, told.append, lambda: None)
+    compile_ahead.compile_all(jobs, lambda finished, _: told.append(finished), lambda: None)
     assert told == [1, 2]
 
 
@@ -86,7 +88,7 @@ def test_a_signal_ends_it_at_once() -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        compile_ahead.compile_all(compile_ahead.jobs_of(PLAN, ["sm_90"]), lambda done: None, stop)
+        compile_ahead.compile_all(compile_ahead.jobs_of(PLAN, ["sm_90"]), lambda *report: None, stop)
 
 
 def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_variant_until_the_cache_notes_it() -> None:
