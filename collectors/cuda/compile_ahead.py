@@ -80,14 +80,15 @@ MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> list[Job]:
-    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call.
+    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call. Those that take longest
+    come first.
 
     Args:
         plan: the cells to measure.
         architectures: such as `sm_90`; empty if no kernels are measured.
         libraries: whether to run library variants; under a tool that inspects every launch this would take minutes.
     """
-    jobs: dict[Job, None] = {}
+    jobs: dict[Job, int] = {}
     for job in plan.jobs:
         workload = next(each for each in plan.workloads if each.name == job.workload.name)
         case = workload.case(job.case)
@@ -99,12 +100,22 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                     continue
                 if isinstance(variant, CudaVariant):
                     for share in _shares(workload, case, job.gpus):
-                        jobs |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
+                        jobs |= dict.fromkeys(_kernels(workload, share, variant, config, architectures), _rank(variant))
                 elif not isinstance(job.workload, HeldWorkload) and (
                     first := _first_call(workload, variant, case, config, architectures if libraries else ())
                 ):
-                    jobs[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, cell.config, *first)] = None
-    return list(jobs)
+                    jobs[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, cell.config, *first)] = _rank(
+                        variant
+                    )
+    return sorted(jobs, key=jobs.__getitem__)
+
+
+def _rank(variant: Variant) -> int:
+    """PyTorch's compiler takes longest, NVRTC least."""
+    if isinstance(variant, CudaVariant):
+        return 2
+    requires = variant.requires if isinstance(variant, HostVariant | LibraryVariant) else ()
+    return 0 if {*requires} >= {*torch_bridge.COMPILER} else 1
 
 
 def _first_call(
@@ -258,7 +269,7 @@ def main(workers: int, make_benches: MakeBenches) -> None:
     """
     for number in (signal.SIGINT, signal.SIGHUP):  # the recorder handles these
         signal.signal(number, signal.SIG_IGN)
-    jobs = sorted(map(_of_line, sys.stdin), key=lambda job: isinstance(job, Kernels))  # kernels take less long
+    jobs = [_of_line(line) for line in sys.stdin]
     with ProcessPoolExecutor(workers) as pool, suppress(BrokenProcessPool):
         for each in as_completed([pool.submit(_do, job, make_benches) for job in jobs]):
             print(each.result(), flush=True)
