@@ -115,16 +115,13 @@ class Explanation:
             return f"The time of {a} or {b} is not known."
         if self.cause is Cause.NOTHING:
             return f"No difference in work between {b} and {a}: bytes, instructions, conflicts and occupancy are equal."
-        verdict = (
-            f"{b} is {_times(self.ratio)} faster than {a}"
-            if self.ratio >= 1
-            else f"{b} takes {_times(1 / self.ratio)} the time of {a}"
-        )
-        if abs(math.log(self.ratio)) < math.log1p(counters.DIFFERENT):
-            verdict = f"{b} takes the time of {a}"
+        alike = abs(math.log(self.ratio)) < math.log1p(counters.DIFFERENT)
+        verdict = f"{b} takes the time of {a}"
+        if not alike:
+            faster = f"{b} is {_times(self.ratio)} faster than {a}"
+            verdict = faster if self.ratio >= 1 else f"{b} takes {_times(1 / self.ratio)} the time of {a}"
         if self.cause is Cause.UNKNOWN:
-            few = abs(math.log(self.ratio)) < math.log1p(counters.DIFFERENT)
-            return f"{verdict}." if few else f"{verdict}. The counters do not explain it."
+            return f"{verdict}." if alike else f"{verdict}. The counters do not explain it."
         if self.cause is Cause.RATE:
             return f"{verdict}: {self.because}. The counters do not explain why."
         unexplained = format_percent(100 * (1 - self.explained))
@@ -151,13 +148,19 @@ def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float
         finding = _by_unit(slow, fast, ceilings) or _at_another_rate(slow, fast, ceilings) or _by_latency(slow, fast)
     if finding is None:
         return Explanation(ratio, times_ns is not None, Cause.UNKNOWN, float("nan"), "", work, times)
-    cause, explained, because = finding
-    less = slow is a
-    return Explanation(ratio, times_ns is not None, cause, min(1.0, explained), because(less), work, times)
+    cause, explained, words = finding
+    return Explanation(ratio, times_ns is not None, cause, min(1.0, explained), words[slow is not a], work, times)
 
 
-#: A cause, the part of the difference that it explains, and its words given whether B is the faster one.
-_Finding = tuple[Cause, float, Callable[[bool], str]]
+#: What differs, where B is the faster one, and where it is the slower one.
+_Words = tuple[str, str]
+#: A cause, the part of the difference that it explains, and its words.
+_Finding = tuple[Cause, float, _Words]
+
+
+def _in_place(text: str, fast: str, slow: str) -> _Words:
+    """A text about the own figure and the other one's."""
+    return text.format(fast, slow), text.format(slow, fast)
 
 
 def _same(a: Row, b: Row, work: tuple[Counter, ...]) -> _Finding | None:
@@ -165,7 +168,7 @@ def _same(a: Row, b: Row, work: tuple[Counter, ...]) -> _Finding | None:
     counts = (each for each in work if each.group in _OF_WORK and each.unit != "%" and each.name not in _WAYS)
     if any(each.changed for each in counts) or abs(math.log(a["time_ns"] / b["time_ns"])) > math.log1p(_DIFFERENT_TIME):
         return None
-    return Cause.NOTHING, 1.0, lambda less: ""
+    return Cause.NOTHING, 1.0, ("", "")
 
 
 def between(
@@ -229,7 +232,8 @@ def _in_code(
         return replace(explanation, named=cause, explained=share, because=explanation.because + at_lines(lines, less=less))
     found = _in_launch(slow, fast, multiprocessors) or (of_code if explanation.cause in _SYMPTOMS else None)
     if found is None or found.share < min(np.nan_to_num(explanation.explained), ENOUGH):
-        named = _of_waves(slow) if explanation.cause is Cause.TAIL else None
+        waves = inside.Cause.TAIL if slow["waves"] > 1 else inside.Cause.IMBALANCE
+        named = waves if explanation.cause is Cause.TAIL else None
         lines = at_lines(hot_lines(of_slow), less=less) if explanation.cause in _IN_LINES and explanation.because else ""
         return replace(explanation, named=named, because=explanation.because + lines)
     symptom = {Cause.UNKNOWN: Cause.LATENCY, Cause.RATE: Cause.UNIT}.get(explanation.cause, explanation.cause)
@@ -240,10 +244,6 @@ def _in_code(
 _SYMPTOMS: Final = (Cause.UNIT, Cause.INSTRUCTIONS, Cause.LATENCY, Cause.RATE, Cause.UNKNOWN)
 #: Causes whose lines are those with which warps spend the most time.
 _IN_LINES: Final = (*_SYMPTOMS, Cause.BYTES)
-
-
-def _of_waves(row: Row) -> inside.Cause:
-    return inside.Cause.TAIL if row["waves"] > 1 else inside.Cause.IMBALANCE
 
 
 #: Causes that counters name -> the same in the words of experiments, and the lines.
@@ -260,12 +260,12 @@ def _in_launch(slow: Row, fast: Row, multiprocessors: float | None) -> Coded | N
     share = 1 - abs(1 - sum(factors[each] for each in (Cause.TAIL, Cause.OCCUPANCY, Cause.LATENCY)) / total)
     if share < _MOST:
         return None
-    less, more_time = (
-        f"it has {counted(round(one), 'block')} for {multiprocessors:.0f} multiprocessors in place of {other:.0f}"
-        for one, other in ((more, blocks), (blocks, more))
+    text = f"it has {{}} for {multiprocessors:.0f} multiprocessors in place of {{}}"
+    less, longer = (
+        text.format(counted(round(one), "block"), f"{other:.0f}") for one, other in ((more, blocks), (blocks, more))
     )
     detail = f"{multiprocessors - blocks:.0f} multiprocessors have none in the slower one"
-    return Coded(inside.Cause.TOO_FEW_BLOCKS, share, "", less, more_time, detail)
+    return Coded(inside.Cause.TOO_FEW_BLOCKS, share, "", less, longer, detail)
 
 
 def executed(code: MachineCode, cell: CellName) -> collections.Counter[str]:
@@ -319,11 +319,11 @@ def _by_unit(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Finding | 
     explained = (before - after) / difference
     if math.isnan(explained) or explained < _MOST:
         return None
-    cause, because = _finer(slow, fast, unit) or _of_unit(slow, fast, unit, before / after if after > 0 else math.inf)
-    return cause, explained, because
+    cause, words = _finer(slow, fast, unit) or _of_unit(slow, fast, unit, before / after if after > 0 else math.inf)
+    return cause, explained, words
 
 
-def _of_unit(slow: Row, fast: Row, unit: Unit, busy: float) -> tuple[Cause, Callable[[bool], str]]:
+def _of_unit(slow: Row, fast: Row, unit: Unit, busy: float) -> tuple[Cause, _Words]:
     """The cause that is the unit's work itself.
 
     Args:
@@ -333,22 +333,18 @@ def _of_unit(slow: Row, fast: Row, unit: Unit, busy: float) -> tuple[Cause, Call
     column = columns.get(unit, "instructions")
     if not fast[column] > 0 or math.log(max(slow[column] / fast[column], 1.0)) < _MOST * math.log(busy):
         times = f"{_times(busy)} less" if busy < _LARGEST_RATIO else "less"
-        return (
-            Cause.UNIT,
-            lambda less: (
-                f"its work keeps {unit.name} busy for {times} time"
-                if less
-                else f"its work keeps {unit.name} busy for {_times(busy)} the time"
-            ),
-        )
+        keeps = f"its work keeps {unit.name} busy for"
+        return Cause.UNIT, (f"{keeps} {times} time", f"{keeps} {_times(busy)} the time")
     if unit is limits.DRAM:
         return Cause.BYTES, _compared("moves", "bytes of DRAM", slow["dram_bytes"], fast["dram_bytes"], format_bytes)
     if unit is limits.L2:
         many, few = (_SECTOR_BYTES * row["l2_sectors"] for row in (slow, fast))
         return Cause.BYTES, _compared("moves", "bytes of L2", many, few, format_bytes)
     if unit in (limits.SHARED, limits.L1):
-        return Cause.UNIT, _needs(f"passes of {unit.name}", slow[column], fast[column])
-    return Cause.INSTRUCTIONS, _executes(slow, fast, f", and {unit.name} {_is(unit)} the limit of the slower one")
+        return Cause.UNIT, _compared("needs", f"passes of {unit.name}", slow[column], fast[column], format_count)
+    executes = _compared("executes", "instructions", slow["instructions"], fast["instructions"], format_count)
+    limit = f", and {unit.name} {'are' if unit.name.endswith('s') else 'is'} the limit of the slower one"
+    return Cause.INSTRUCTIONS, (executes[0] + limit, executes[1] + limit)
 
 
 def _at_another_rate(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Finding | None:
@@ -359,56 +355,39 @@ def _at_another_rate(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Fi
     before, after = (unit_ns(row, unit, ceilings) for row in (slow, fast))
     if not after > 0 or abs(math.log(before / after)) > math.log1p(2 * counters.DIFFERENT):
         return None
-    shares = [100 * busy / row["time_ns"] for busy, row in ((before, slow), (after, fast))]
-
-    def words(less: bool) -> str:
-        high, low = format_percent(shares[1]), format_percent(shares[0])
-        return f"it keeps {unit.name} busy for {high if less else low} of its time in place of {low if less else high}, with equal work"
-
-    return Cause.RATE, 0.0, words
-
-
-def _is(unit: Unit) -> str:
-    return "are" if unit.name.endswith("s") else "is"
+    shares = (format_percent(100 * busy / row["time_ns"]) for busy, row in ((after, fast), (before, slow)))
+    return (
+        Cause.RATE,
+        0.0,
+        _in_place(f"it keeps {unit.name} busy for {{}} of its time in place of {{}}, with equal work", *shares),
+    )
 
 
-def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, Callable[[bool], str]] | None:
+def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, _Words] | None:
     """Spills, uncoalesced access or bank conflicts, where one of them makes up most of the change of memory work."""
     of_memory = unit is None or unit in (limits.DRAM, limits.L2, limits.L1, limits.SHARED) or unit.column == "lsu_percent"
     if not of_memory:
         return None
     local = [row["local_loads"] + row["local_stores"] for row in (slow, fast)]
-    accesses = [
-        local_count + row["load_requests"] + row["store_requests"] for local_count, row in zip(local, (slow, fast), strict=True)
-    ]
-    if local[0] - local[1] > _MOST * max(accesses[0] - accesses[1], counters.DIFFERENT * accesses[0]):
-        return (
-            Cause.SPILLS,
-            lambda less: (
-                f"it makes {format_count(local[1])} loads and stores of local memory (spilled registers) in place of {format_count(local[0])}"
-                if less
-                else f"it makes {format_count(local[0])} loads and stores of local memory (spilled registers) in place of {format_count(local[1])}"
-            ),
-        )
+    accesses = [each + row["load_requests"] + row["store_requests"] for each, row in zip(local, (slow, fast), strict=True)]
+    if _most_of(local, accesses):
+        makes = "it makes {} loads and stores of local memory (spilled registers) in place of {}"
+        return Cause.SPILLS, _in_place(makes, *map(format_count, local[::-1]))
     conflicts = [row["load_conflicts"] + row["store_conflicts"] for row in (slow, fast)]
-    passes = [row["shared_wavefronts"] for row in (slow, fast)]
-    if unit not in (limits.DRAM, limits.L2) and conflicts[0] - conflicts[1] > _MOST * max(
-        passes[0] - passes[1], counters.DIFFERENT * passes[0]
-    ):
-        return Cause.CONFLICTS, _needs("passes of shared memory for bank conflicts", *conflicts)
-    worst = max(("load", "store"), key=lambda way: _worse(slow, fast, way))
-    if unit is not limits.SHARED and _worse(slow, fast, worst) > _WORSE:
-        column = f"{worst}_sectors_per_request"
-        few, many = fast[column], slow[column]
-        access = "load or store" if min(_worse(slow, fast, way) for way in ("load", "store")) > _WORSE else worst
-        return (
-            Cause.COALESCING,
-            lambda less: (
-                f"a {access} of a warp touches {significant(few if less else many)} sectors of 32 bytes in place of "
-                f"{significant(many if less else few)} (coalesced access)"
-            ),
-        )
+    if unit not in (limits.DRAM, limits.L2) and _most_of(conflicts, [row["shared_wavefronts"] for row in (slow, fast)]):
+        return Cause.CONFLICTS, _compared("needs", "passes of shared memory for bank conflicts", *conflicts, format_count)
+    worse = {way: _worse(slow, fast, way) for way in ("load", "store")}
+    worst = max(worse, key=worse.__getitem__)
+    if unit is not limits.SHARED and worse[worst] > _WORSE:
+        access = "load or store" if min(worse.values()) > _WORSE else worst
+        touches = f"a {access} of a warp touches {{}} sectors of 32 bytes in place of {{}} (coalesced access)"
+        return Cause.COALESCING, _in_place(touches, *(significant(row[f"{worst}_sectors_per_request"]) for row in (fast, slow)))
     return None
+
+
+def _most_of(part: Sequence[float], whole: Sequence[float]) -> bool:
+    """Whether a part makes up most of a change of the whole, each of the slower and the faster one."""
+    return part[0] - part[1] > _MOST * max(whole[0] - whole[1], counters.DIFFERENT * whole[0])
 
 
 def _worse(slow: Row, fast: Row, way: str) -> float:
@@ -435,36 +414,49 @@ def _by_latency(slow: Row, fast: Row) -> _Finding | None:
 
     cause = max(factors, key=factors.__getitem__)
     if explained(cause) >= _MOST:
-        if cause is Cause.LATENCY:
-            named, because = _finer(slow, fast) or (cause, _waits(slow, fast))
-            return named, explained(cause), because
-        return cause, explained(cause), _words_of(cause, slow, fast)
+        named, words = (_finer(slow, fast) if cause is Cause.LATENCY else None) or (
+            cause,
+            _words_of(cause, slow, fast, waits=True),
+        )
+        return named, explained(cause), words
     second = max((each for each in factors if each is not cause), key=lambda each: explained(cause, each))
     if explained(cause, second) < _MOST:
         return None
     joined = "and" if factors[second] > 0 else "while"
-    words = [_words_of(each, slow, fast) for each in (cause, second)]
-    return cause, explained(cause, second), lambda less: f"{words[0](less)}, {joined} {words[1](less)}"
+    less, more = (
+        f"{one}, {joined} {other}"
+        for one, other in zip(*(_words_of(each, slow, fast) for each in (cause, second)), strict=True)
+    )
+    return cause, explained(cause, second), (less, more)
 
 
-def _words_of(cause: Cause, slow: Row, fast: Row) -> Callable[[bool], str]:
-    """A factor of the identity in both variants."""
+def _words_of(cause: Cause, slow: Row, fast: Row, *, waits: bool = False) -> _Words:
+    """A factor of the identity in both variants.
 
-    def pair(of: Callable[[Row], float], write: Callable[[float], str]) -> Callable[[bool], tuple[str, str]]:
-        return lambda less: (write(of(fast if less else slow)), write(of(slow if less else fast)))
+    Args:
+        waits: the cycles of a warp with the state that changes the most.
+    """
+
+    def both(text: str, of: Callable[[Row], str]) -> _Words:
+        return _in_place(text, of(fast), of(slow))
 
     match cause:
         case Cause.INSTRUCTIONS:
-            counts = pair(lambda row: row["instructions"], format_count)
-            return lambda less: "it executes {} instructions in place of {}".format(*counts(less))
+            return both("it executes {} instructions in place of {}", lambda row: format_count(row["instructions"]))
         case Cause.LATENCY:
-            cycles = pair(_cycles, significant)
-            return lambda less: "a warp takes {} cycles from one instruction to the next in place of {}".format(*cycles(less))
+            most = _most_stalled(slow, fast) if waits else ""
+            return both(f"a warp takes {{}} cycles from one instruction to the next in place of {{}}{most}", _cycles)
         case Cause.OCCUPANCY:
-            return _keeps_warps(slow, fast)
+            limiter = slow["limiter"]
+            why = f" ({limiter} limit{'' if limiter.endswith('s') else 's'} the slower one)" if limiter else ""
+            return both(f"a scheduler holds {{}} warps in place of {{}}{why}", lambda row: significant(row["warps"]))
         case Cause.TAIL:
-            return _keeps_busy(slow, fast)
-    return lambda less: f"the clock was {'higher' if less else 'lower'}"
+            waves = ""
+            if pd.notna(slow["waves"]) and pd.notna(fast["waves"]):
+                waves = f": {significant(slow['waves'])} waves of blocks against {significant(fast['waves'])}"
+            text = f"its multiprocessors have work for {{}} of the time in place of {{}}{waves}"
+            return both(text, lambda row: format_percent(100 * row["active_cycles"] / row["sm_cycles"]))
+    return "the clock was higher", "the clock was lower"
 
 
 def factors_of(slow: Row, fast: Row) -> dict[Cause, float] | None:
@@ -476,63 +468,29 @@ def factors_of(slow: Row, fast: Row) -> dict[Cause, float] | None:
     def ratio(of: Callable[[Row], float]) -> float:
         return math.log(of(slow) / of(fast))
 
-    clock = ratio(lambda row: row["sm_cycles"] / row["time_ns"])
     return {
         Cause.INSTRUCTIONS: ratio(lambda row: row["instructions"]),
         Cause.OCCUPANCY: -ratio(lambda row: row["warps"]),
         Cause.LATENCY: ratio(lambda row: row["active_cycles"] * row["warps"] / row["instructions"]),
         Cause.TAIL: -ratio(lambda row: row["active_cycles"] / row["sm_cycles"]),
-        Cause.CLOCK: -clock,
+        Cause.CLOCK: -ratio(lambda row: row["sm_cycles"] / row["time_ns"]),
     }
 
 
-def _waits(slow: Row, fast: Row) -> Callable[[bool], str]:
+def _most_stalled(slow: Row, fast: Row) -> str:
     """The state of a warp whose cycles change the most."""
     changes = {
         reason: change
         for reason in metrics.STALLS
         if pd.notna(change := slow[f"stall_{reason}"] - fast[f"stall_{reason}"]) and reason not in metrics.ISSUING
     }
-    cycles = [_cycles(row) for row in (slow, fast)]
     reason = max(changes, key=changes.__getitem__, default="")
-    most = f"; most of the change are cycles in which a warp {metrics.STALLS[reason]}" if reason and changes[reason] > 0 else ""
-
-    def words(less: bool) -> str:
-        few, many = significant(cycles[1]), significant(cycles[0])
-        return f"a warp takes {few if less else many} cycles from one instruction to the next in place of {many if less else few}{most}"
-
-    return words
+    return f"; most of the change are cycles in which a warp {metrics.STALLS[reason]}" if reason and changes[reason] > 0 else ""
 
 
-def _cycles(row: Row) -> float:
+def _cycles(row: Row) -> str:
     """Cycles of a warp from one instruction to the next."""
-    return float(sum(row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])))
-
-
-def _keeps_warps(slow: Row, fast: Row) -> Callable[[bool], str]:
-    limiter = slow["limiter"]
-    why = f" ({limiter} limit{'' if limiter.endswith('s') else 's'} the slower one)" if limiter else ""
-
-    def words(less: bool) -> str:
-        more, fewer = significant(fast["warps"]), significant(slow["warps"])
-        return f"a scheduler holds {more if less else fewer} warps in place of {fewer if less else more}{why}"
-
-    return words
-
-
-def _keeps_busy(slow: Row, fast: Row) -> Callable[[bool], str]:
-    shares = [100 * row["active_cycles"] / row["sm_cycles"] for row in (slow, fast)]
-    waves = ""
-    if pd.notna(slow["waves"]) and pd.notna(fast["waves"]):
-        waves = f": {significant(slow['waves'])} waves of blocks against {significant(fast['waves'])}"
-
-    def words(less: bool) -> str:
-        high, low = format_percent(shares[1]), format_percent(shares[0])
-        return (
-            f"its multiprocessors have work for {high if less else low} of the time in place of {low if less else high}{waves}"
-        )
-
-    return words
+    return significant(float(sum(row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"]))))
 
 
 # -- words ---------------------------------------------------------------------------------------------------------------------
@@ -542,21 +500,9 @@ def _times(ratio: float) -> str:
     return f"{significant(ratio)}×"
 
 
-def _needs(what: str, slow: float, fast: float) -> Callable[[bool], str]:
-    return _compared("needs", what, slow, fast, format_count)
-
-
-def _executes(slow: Row, fast: Row, more: str) -> Callable[[bool], str]:
-    compared = _compared("executes", "instructions", slow["instructions"], fast["instructions"], format_count)
-    return lambda less: compared(less) + more
-
-
-def _compared(verb: str, what: str, slow: float, fast: float, write: Callable[[float], str]) -> Callable[[bool], str]:
-    def words(less: bool) -> str:
-        own, other = (fast, slow) if less else (slow, fast)
-        if not fast > 0 or slow / fast > _LARGEST_RATIO:
-            return f"it {verb} {write(own)} {what} in place of {write(other)}"
-        how_many = f"{_times(slow / fast)} {'fewer' if less else 'as many'}"
-        return f"it {verb} {how_many} {what} ({write(own)} in place of {write(other)})"
-
-    return words
+def _compared(verb: str, what: str, slow: float, fast: float, write: Callable[[float], str]) -> _Words:
+    if not fast > 0 or slow / fast > _LARGEST_RATIO:
+        return _in_place(f"it {verb} {{}} {what} in place of {{}}", write(fast), write(slow))
+    ratio = _times(slow / fast)
+    fewer, as_many = (f"it {verb} {ratio} {how} {what}" for how in ("fewer", "as many"))
+    return f"{fewer} ({write(fast)} in place of {write(slow)})", f"{as_many} ({write(slow)} in place of {write(fast)})"
