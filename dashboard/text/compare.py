@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree
 
 from warpladder.dashboard.compare.changes import BLIND, Change, Comparison, LostCell, loss_lines, sentence, unseen
@@ -91,101 +92,121 @@ def render(comparison: Comparison, a: RunData, b: RunData, gate: Gate, form: For
         form: a table and Markdown list the cells that became slower or faster, the slowest first, those that drifted, and what was lost;
             JSON and JUnit list every cell.
     """
-    return _RENDERERS[form](comparison, a, b, gate)
+    rows = [row(change) for change in comparison.of(*LISTED)[:_MOST_ROWS]]
+    told = sentence(comparison.changes, comparison.lost)
+    changed = len(comparison.of(*LISTED))
+    left_out = [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
+    match form:
+        case "table":
+            above = [*fact_lines(comparison.facts), *changed_sources(comparison)]
+            below = [*alone(comparison), *left_out, *gate.lines(comparison), told]
+            return plain_lines([*titles(a.info, b.info), *above, *plain_table(HEADINGS, rows), *below])
+        case "markdown":
+            facts = [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(fact.text)}" for fact in comparison.facts]
+            points = (*changed_sources(comparison), *alone(comparison), *gate.lines(comparison))
+            lines = [*markdown_head(told, a.info, b.info), *facts, *(f"- {markdown_text(line)}" for line in points)]
+            table = ["", *markdown_table(HEADINGS, rows)] if rows else []
+            return plain_lines([*lines, *table, "", *left_out, *_commands(str(a.info["command"]), str(b.info["command"]))])
+        case "json":
+            return json_text({"a": a.info["run_id"], "b": b.info["run_id"], "sentence": told, **_facts(comparison, gate)})
+        case "junit":
+            return junit(a.info, b.info, list(_testcases(comparison, gate)), ("failure", "error", "skipped"))
 
 
-def _table(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
-    lines = [f"A: {title(a.info)}", f"B: {title(b.info)}"]
-    lines += [*fact_lines(comparison.facts), *changed_sources(comparison), *plain_table(HEADINGS, _rows(comparison))]
-    ends = (*_left_out(comparison), *gate.lines(comparison), sentence(comparison.changes, comparison.lost))
-    return plain_lines((*lines, *alone(comparison), *ends))
-
-
-def _markdown(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
-    summary = markdown_text(sentence(comparison.changes, comparison.lost))
-    lines = [f"**{summary}**", "", f"A: {markdown_text(title(a.info))}  ", f"B: {markdown_text(title(b.info))}", ""]
-    lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(fact.text)}" for fact in comparison.facts]
-    lines += [
-        f"- {markdown_text(line)}" for line in (*changed_sources(comparison), *alone(comparison), *gate.lines(comparison))
-    ]
-    if rows := _rows(comparison):
-        lines += ["", *markdown_table(HEADINGS, rows)]
-    commands = [str(a.info["command"]), str(b.info["command"])]
+def _commands(*commands: str) -> list[str]:
     # A fence ends at a line of as many marks.
     fence = "`" * max(3, 1 + max(len(marks) for command in commands for marks in re.findall("`+", command) or [""]))
-    lines += ["", *_left_out(comparison), "To record both again:", "", f"{fence}sh", *commands, fence]
-    return plain_lines(lines)
+    return ["To record both again:", "", f"{fence}sh", *commands, fence]
 
 
-def _json(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
+def _facts(comparison: Comparison, gate: Gate) -> dict[str, Any]:
     failed = set(map(id, gate.failures(comparison)))
     hidden = set(map(id, gate.unseen(comparison)))
-    changes = [{**asdict(each), "failed": id(each) in failed, "unseen": id(each) in hidden} for each in comparison.changes]
-    lost = [{**asdict(each), "reason": each.reason, "failed": each.fails} for each in comparison.lost]
-    new = [
-        {"workload": workload, "case": case, "cell": name, **asdict(timing)} for workload, case, name, timing in comparison.new
-    ]
-    content = {
-        "a": a.info["run_id"],
-        "b": b.info["run_id"],
-        "sentence": sentence(comparison.changes, comparison.lost),
+    return {
         "differences": [asdict(fact) for fact in comparison.facts],
         "changed_sources": comparison.changed_sources,
-        "lost": lost,
-        "new": new,
-        "changes": changes,
+        "lost": [{**asdict(each), "reason": each.reason, "failed": each.fails} for each in comparison.lost],
+        "new": [
+            {"workload": workload, "case": case, "cell": name, **asdict(timing)}
+            for workload, case, name, timing in comparison.new
+        ],
+        "changes": [
+            {**asdict(each), "failed": id(each) in failed, "unseen": id(each) in hidden} for each in comparison.changes
+        ],
         "gate": gate.lines(comparison),
     }
-    return json_text(content)
 
 
-def _junit(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
+class Testcase(NamedTuple):
+    """A test case of a JUnit file, with the element that tells how it ended: none where it passed."""
+
+    classname: str
+    name: str
+    tag: str = ""
+    text: str = ""
+    message: str = ""
+    time_ns: float = math.nan
+
+
+def _testcases(comparison: Comparison, gate: Gate) -> Iterator[Testcase]:
+    for fact in gate.other_questions(comparison):
+        yield Testcase("asked", fact.what, "failure", message=f"{fact.a} → {fact.b}")
+    for each in comparison.lost:
+        text = f"A: {format_duration(each.a_ns.value)}"
+        yield Testcase(each.workload, _testname(each), "failure" if each.fails else "skipped", text, each.reason)
     failed = set(map(id, gate.failures(comparison)))
     hidden = set(map(id, gate.unseen(comparison)))
-    suite = ElementTree.Element("testsuite", name=one_line(f"{title(a.info)} to {title(b.info)}"))
-    suite.set("tests", str(len(comparison.changes) + len(comparison.lost) + len(gate.other_questions(comparison))))
-    questions = gate.other_questions(comparison)
-    suite.set("failures", str(len(failed) + len(questions)))
-    suite.set("errors", str(len(hidden - failed)))
-    skipped = [each for each in comparison.lost if not each.fails]
-    suite.set("skipped", str(len(skipped)))
-    for fact in questions:
-        element(element(suite, "testcase", classname="asked", name=fact.what), "failure", message=f"{fact.a} → {fact.b}")
-    for each in comparison.lost:
-        tag = "failure" if each.fails else "skipped"
-        element(_testcase(suite, each), tag, f"A: {format_duration(each.a_ns.value)}", message=each.reason)
     for change in comparison.changes:
-        case = _testcase(suite, change)
-        case.set("time", f"{change.b_ns.value / 1e9:.9f}")
+        tag, text, message, ratio = "", "", "", ratio_text(change.ratio)
         if id(change) in failed:
-            text = " ".join(f"{heading}: {cell};" for heading, cell in zip(HEADINGS, row(change), strict=True))
-            element(case, "failure", text, message=f"slower: {ratio_text(change.ratio)}")
+            tag, text, message = "failure", row_text(HEADINGS, row(change)), f"slower: {ratio}"
         elif id(change) in hidden:
-            element(case, "error", message=f"not seen: {ratio_text(change.ratio)}, noise {noise_text(change)}")
+            tag, message = "error", f"not seen: {ratio}, noise {noise_text(change)}"
         elif change.verdict == "drifted":
-            element(case, "system-out", f"{change.verdict}: {ratio_text(change.ratio)}")
+            tag, text = "system-out", f"{change.verdict}: {ratio}"
+        yield Testcase(change.workload, _testname(change), tag, text, message, change.b_ns.value)
+
+
+def _testname(cell: Change | LostCell) -> str:
+    return f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
+
+
+def row_text(headings: Sequence[str], row: Sequence[str]) -> str:
+    """`verdict: slower; workload: conv2d;`: a row of a table on one line."""
+    return " ".join(f"{heading}: {cell};" for heading, cell in zip(headings, row, strict=True))
+
+
+def junit(a: Mapping[str, Any], b: Mapping[str, Any], cases: Sequence[Testcase], tags: Sequence[str]) -> str:
+    """A suite of test cases as XML, without the characters that XML may not hold.
+
+    Args:
+        a, b: rows of table `run`.
+        tags: the elements whose number the suite has.
+    """
+    counts, plural = Counter(case.tag for case in cases), {"failure": "failures", "error": "errors"}
+    suite = ElementTree.Element("testsuite", name=one_line(f"{title(a)} to {title(b)}"), tests=str(len(cases)))
+    for tag in tags:
+        suite.set(plural.get(tag, tag), str(counts[tag]))
+    for case in cases:
+        element = ElementTree.SubElement(suite, "testcase", classname=one_line(case.classname), name=one_line(case.name))
+        if not math.isnan(case.time_ns):
+            element.set("time", f"{case.time_ns / 1e9:.9f}")
+        if case.tag:
+            result = ElementTree.SubElement(element, case.tag, {"message": one_line(case.message)} if case.message else {})
+            result.text = one_line(case.text) or None
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _testcase(suite: ElementTree.Element, cell: Change | LostCell) -> ElementTree.Element:
-    name = f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
-    return element(suite, "testcase", classname=cell.workload, name=name)
+def titles(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """Two lines with the titles of the runs."""
+    return [f"A: {title(a)}", f"B: {title(b)}"]
 
 
-def element(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
-    """A new element below another one. Its texts are without the characters that XML may not hold."""
-    element = ElementTree.SubElement(parent, tag, {name: one_line(value) for name, value in attributes.items()})
-    element.text = one_line(text) or None
-    return element
-
-
-_RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, Gate], str]]] = {
-    "table": _table,
-    "markdown": _markdown,
-    "json": _json,
-    "junit": _junit,
-}
+def markdown_head(told: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """The sentence and the titles of a comparison in Markdown."""
+    one, other = map(markdown_text, titles(a, b))
+    return [f"**{markdown_text(told)}**", "", f"{one}  ", f"{other}", ""]
 
 
 def title(info: Mapping[str, Any]) -> str:
@@ -203,10 +224,6 @@ def changed_sources(comparison: Comparison) -> list[str]:
     """A line that names the variants whose sources differ, if there are any."""
     names = ", ".join(f"{workload} {variant}" for workload, variant in comparison.changed_sources)
     return [f"sources that differ: {names}"] if names else []
-
-
-def _rows(comparison: Comparison) -> list[Sequence[str]]:
-    return [row(change) for change in comparison.of(*LISTED)[:_MOST_ROWS]]
 
 
 def row(change: Change) -> Sequence[str]:
@@ -234,11 +251,6 @@ def noise_text(change: Change) -> str:
 def ratio_text(ratio: Estimate) -> str:
     """`1.043 (1.040 to 1.046)`."""
     return f"{ratio.value:.3f} ({format_ends(ratio, lambda value: f'{value:.3f}')})"
-
-
-def _left_out(comparison: Comparison) -> list[str]:
-    changed = len(comparison.of(*LISTED))
-    return [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
 
 
 def alone(comparison: Comparison) -> list[str]:

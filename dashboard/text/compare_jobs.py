@@ -1,19 +1,17 @@
 """A comparison of two jobs as a table, Markdown, JSON and JUnit."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
-from xml.etree import ElementTree
 
 from warpladder.dashboard.compare.job_changes import GRAPHS, JobChange, JobComparison, JobData, OneSided, where
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
-from warpladder.dashboard.text.compare import element, fact_lines, ratio_text, title
+from warpladder.dashboard.text.compare import Testcase, fact_lines, junit, markdown_head, ratio_text, row_text, titles
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.dashboard.text.formats import json_text
 from warpladder.dashboard.ui.tables import markdown_table, markdown_text
 from warpladder.dashboard.ui.text import plain_lines, plain_table
-from warpladder.data.files import one_line
 from warpladder.data.words import cut, first_of
 
 _HEADINGS: Final = ("verdict", "what", "rank", "A", "B", "B over A", "noise", "executions")
@@ -29,69 +27,46 @@ def render(comparison: JobComparison, a: JobData, b: JobData, limit: float, form
         limit: a row fails where B is slower by more than this fraction.
         form: a table and Markdown list every figure, and the kernels that became slower or faster; JSON and JUnit list every row.
     """
-    return _RENDERERS[form](comparison, a, b, limit)
+    rows = list(map(_row, (*comparison.figures, *_changed(comparison)[:_MOST_ROWS])))
+    match form:
+        case "table":
+            above = [*titles(a.info, b.info), *_lines(comparison)]
+            return plain_lines([*above, *plain_table(_HEADINGS, rows), *_alone(comparison), comparison.sentence])
+        case "markdown":
+            points = (f"- {markdown_text(line)}" for line in (*_lines(comparison), *_alone(comparison)))
+            head = markdown_head(comparison.sentence, a.info, b.info)
+            return plain_lines([*head, *points, "", *markdown_table(_HEADINGS, rows)])
+        case "json":
+            failed = set(map(id, failures(comparison, limit)))
+            content = {
+                "a": a.info["run_id"],
+                "b": b.info["run_id"],
+                "sentence": comparison.sentence,
+                "compared": comparison.pairing,
+                "shift": comparison.shift,
+                "differences": [asdict(fact) for fact in comparison.facts],
+                "new": [asdict(each) for each in comparison.new],
+                "gone": [asdict(each) for each in comparison.gone],
+                "changes": [{**asdict(each), "failed": id(each) in failed} for each in comparison.changes],
+            }
+            return json_text(content)
+        case "junit":
+            return junit(a.info, b.info, list(_testcases(comparison, limit)), ("failure",))
+
+
+def _testcases(comparison: JobComparison, limit: float) -> Iterator[Testcase]:
+    failed = set(map(id, failures(comparison, limit)))
+    for change in comparison.changes:
+        tag, text, message = ("system-out", "unknown", "") if change.verdict == "unknown" else ("", "", "")
+        if id(change) in failed:
+            tag, text, message = "failure", row_text(_HEADINGS, _row(change)), f"slower: {ratio_text(change.ratio)}"
+        kind = "figures" if change.kind == "figure" else "kernels"
+        yield Testcase(kind, where(change), tag, text, message, change.b_ns)
 
 
 def failures(comparison: JobComparison, limit: float) -> tuple[JobChange, ...]:
     """The figures and kernels that are slower by more than the limit, a fraction."""
     return tuple(each for each in comparison.changes if each.verdict == "slower" and each.ratio.value > 1 + limit)
-
-
-def _table(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
-    lines = [f"A: {title(a.info)}", f"B: {title(b.info)}", *_lines(comparison)]
-    return plain_lines((*lines, *plain_table(_HEADINGS, _rows(comparison)), *_alone(comparison), comparison.sentence))
-
-
-def _markdown(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
-    lines = [
-        f"**{markdown_text(comparison.sentence)}**",
-        "",
-        f"A: {markdown_text(title(a.info))}  ",
-        f"B: {markdown_text(title(b.info))}",
-    ]
-    lines += ["", *(f"- {markdown_text(line)}" for line in (*_lines(comparison), *_alone(comparison)))]
-    return plain_lines([*lines, "", *markdown_table(_HEADINGS, _rows(comparison))])
-
-
-def _json(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
-    failed = set(map(id, failures(comparison, limit)))
-    content = {
-        "a": a.info["run_id"],
-        "b": b.info["run_id"],
-        "sentence": comparison.sentence,
-        "compared": comparison.pairing,
-        "shift": comparison.shift,
-        "differences": [asdict(fact) for fact in comparison.facts],
-        "new": [asdict(each) for each in comparison.new],
-        "gone": [asdict(each) for each in comparison.gone],
-        "changes": [{**asdict(each), "failed": id(each) in failed} for each in comparison.changes],
-    }
-    return json_text(content)
-
-
-def _junit(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
-    failed = set(map(id, failures(comparison, limit)))
-    suite = ElementTree.Element("testsuite", name=one_line(f"{title(a.info)} to {title(b.info)}"))
-    suite.set("tests", str(len(comparison.changes)))
-    suite.set("failures", str(len(failed)))
-    for change in comparison.changes:
-        case = element(suite, "testcase", classname="figures" if change.kind == "figure" else "kernels", name=where(change))
-        case.set("time", f"{change.b_ns / 1e9:.9f}")
-        if id(change) in failed:
-            text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
-            element(case, "failure", text, message=f"slower: {ratio_text(change.ratio)}")
-        elif change.verdict == "unknown":
-            element(case, "system-out", "unknown")
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-_RENDERERS: Final[Mapping[Form, Callable[[JobComparison, JobData, JobData, float], str]]] = {
-    "table": _table,
-    "markdown": _markdown,
-    "json": _json,
-    "junit": _junit,
-}
 
 
 def _lines(comparison: JobComparison) -> list[str]:
@@ -104,10 +79,6 @@ def _lines(comparison: JobComparison) -> list[str]:
     if not math.isnan(comparison.shift):
         lines.append(f"median of the kernels, B over A: {comparison.shift:.3f}")
     return lines
-
-
-def _rows(comparison: JobComparison) -> list[Sequence[str]]:
-    return list(map(_row, (*comparison.figures, *_changed(comparison)[:_MOST_ROWS])))
 
 
 def _changed(comparison: JobComparison) -> list[JobChange]:
