@@ -6,12 +6,13 @@ the same functions.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -276,29 +277,20 @@ class Pair:
             several_processes=several_processes(before, after),
             shared=self._absolute and equal,
         )
-        asked = _Asked(smallest, equal, _HEAVY_TAILS_OF_HOST if self._seen_by_host else _HEAVY_TAILS)
-        typical = _judged(before, after, math.nan if self._absolute else self._moved.shift(cell.case, cell), between, asked)
+        tails = _HEAVY_TAILS_OF_HOST if self._seen_by_host else _HEAVY_TAILS
+
+        def judged(before: Level, after: Level, shift: float, between: Spread) -> Judgement:
+            """The verdict about two levels, without a shift that is not NaN."""
+            after = after if math.isnan(shift) else after.moved(-shift)
+            ratio, noise = ratio_and_noise(before, after, between, tails)
+            verdict = judge(ratio, noise, smallest, n=min(before.n, after.n), equal=equal)
+            return Judgement(ratio, noise, verdict, math.exp(shift))
+
+        typical = judged(before, after, math.nan if self._absolute else self._moved.shift(cell.case, cell), between)
         if not (self._seen_by_host and before.quiet and after.quiet) or len(known.places) <= FEWEST:
             return typical
         between = self._quiet.excess(before.quiet, after.quiet, cell)
-        return typical.or_quiet(_judged(before.quiet, after.quiet, self._quiet_moved.shift(cell.case, cell), between, asked))
-
-
-class _Asked(NamedTuple):
-    """What is asked about a cell; see `judge`, and for `tails` `ratio_and_noise`."""
-
-    smallest: float
-    equal: bool
-    tails: float
-
-
-def _judged(before: Level, after: Level, shift: float, between: Spread, asked: _Asked) -> Judgement:
-    """The verdict about two levels, without a shift that is not NaN."""
-    if not math.isnan(shift):
-        after = after.moved(-shift)
-    ratio, noise = ratio_and_noise(before, after, between, asked.tails)
-    verdict = judge(ratio, noise, asked.smallest, n=min(before.n, after.n), equal=asked.equal)
-    return Judgement(ratio, noise, verdict, math.exp(shift))
+        return typical.or_quiet(judged(before.quiet, after.quiet, self._quiet_moved.shift(cell.case, cell), between))
 
 
 def noise_between(own: Spread, shown: Callable[[], Spread], *, several_processes: bool, shared: bool = False) -> Spread:
@@ -357,22 +349,9 @@ def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool
     return "slower" if slower else "faster"
 
 
-class Judged(Protocol):
-    """A row of a comparison."""
-
-    @property
-    def ratio(self) -> Estimate: ...
-    @property
-    def verdict(self) -> Verdict: ...
-
-
-JudgedRow = TypeVar("JudgedRow", bound=Judged)
-
-
-def slowest_first(changes: Iterable[JudgedRow]) -> list[JudgedRow]:
-    """The slower rows, then rows with another verdict, then the faster ones; each part by its ratio."""
-    places = {"slower": 0, "faster": 2}
-    return sorted(changes, key=lambda each: (places.get(each.verdict, 1), -each.ratio.value if each.ratio.known else math.inf))
+def slowness(verdict: Verdict, ratio: Estimate) -> tuple[int, float]:
+    """The order of rows: the slower ones, then those with another verdict, then the faster ones; each part by its ratio."""
+    return {"slower": 0, "faster": 2}.get(verdict, 1), -ratio.value if ratio.known else math.inf
 
 
 def least_effect(ratio: Estimate, noise: float, smallest: float) -> float:
@@ -414,15 +393,8 @@ class Recordings:
     def __call__(self, workload: str) -> list[Medians]:
         """The medians of a workload in the runs, the oldest first. Runs that cannot be read are left out."""
         if workload not in self._known:
-            every, _ = store.list_runs(self._folders)
-            self._known[workload] = [
-                medians for run in runs_of(every, self._info, workload) if (medians := _read(run, workload)) is not None
-            ]
+            found = self._known[workload] = []
+            for run in runs_of(store.list_runs(self._folders)[0], self._info, workload):
+                with suppress(store.StoreError):
+                    found.append(medians(run, workload))
         return self._known[workload]
-
-
-def _read(run: store.Run, workload: str) -> Medians | None:
-    try:
-        return medians(run, workload)
-    except store.StoreError:
-        return None

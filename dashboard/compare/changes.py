@@ -4,16 +4,16 @@ import functools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import pandas as pd
 
 from warpladder.dashboard.compare import between_runs
-from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict
+from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict, slowness
 from warpladder.dashboard.compare.differences import Fact, facts, value_text
-from warpladder.dashboard.compare.levels import Medians, Reading, SampledCell, reading
+from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
 from warpladder.dashboard.core import axes, intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
@@ -72,71 +72,18 @@ class LostCell:
         return f"{self.status}: {self.detail}" if self.detail else self.status
 
 
-def not_done(cell: SampledCell, sources: Iterable[str]) -> LostCell:
-    """A cell of A whose work was not done in B, or not waited for, by these sources of findings."""
-    workload, case, scope, cache, _, _, gpus = cell.key
-    how = Timing(scope, cache)
-    return LostCell(
-        workload, case, how, cell.variant, cell.config, gpus, cell.median_ns, DISTRUSTED, ", ".join(sources), fails=True
-    )
+class SampledCell(NamedTuple):
+    """A cell with samples; `not_done` are the sources of findings that its work was not done, see `names.NOT_DONE`."""
 
+    workload: str
+    cell: TimedCell
+    median_ns: Estimate
+    not_done: tuple[str, ...]
 
-@dataclass(frozen=True, eq=False)
-class Statuses:
-    """How the cells ended that B has no times of.
-
-    Attributes:
-        results: workload, variant, case -> config -> status and detail.
-        data: of B.
-        partial: B recorded a part of A, so that a cell without a result is not lost.
-    """
-
-    results: Mapping[tuple[str, str, str], Mapping[str, tuple[str, str]]]
-    data: RunData
-    partial: bool
-
-    @classmethod
-    def of(cls, data: RunData, *, partial: bool) -> "Statuses":
-        results: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
-        columns = ["workload", "variant", "case", "config", "status", "detail"]
-        for workload, variant, case, config, status, detail in (
-            data.results[columns].fillna("").itertuples(index=False, name=None)
-        ):
-            results.setdefault((workload, variant, case), {})[config] = status, detail
-        return cls(results, data, partial)
-
-    def about(self, cell: SampledCell, of_b: str, *, any_config: bool, other_variant: bool) -> LostCell:
-        """How a cell of A ended in B.
-
-        Args:
-            of_b: the variant of B that the cell is compared with; empty for the variant of the same name.
-            any_config: the fastest configs are compared, not equal ones.
-            other_variant: two variants are compared: one that cannot run, or was not asked for in a case, is no loss.
-        """
-        workload, case, scope, cache, _, _, gpus = cell.key
-        variant = of_b or cell.variant
-        every = self.results.get((workload, variant, case), {})
-        results = [result for config, result in every.items() if any_config or config == cell.config]
-        bad = next(((status, detail) for status, detail in results if status != "ok"), None)
-        status, detail = bad or (LOST, self._why(workload, variant, case, Timing(scope, cache), timed=bool(results)))
-        fails = status not in (LOST, _SKIPPED) or not (other_variant or (self.partial and status == LOST))
-        return LostCell(
-            workload, case, Timing(scope, cache), cell.variant, cell.config, gpus, cell.median_ns, status, detail, fails
-        )
-
-    def _why(self, workload: str, variant: str, case: str, timing: Timing, *, timed: bool) -> str:
-        if timed:
-            return f"B has no times of {timing.scope} {timing.cache}"
-        if workload not in self.data.workloads:
-            return "B has no such workload"
-        variants = self.data.variants
-        if variant not in set(variants.loc[variants["workload"] == workload, "variant"]):
-            return "B has no such variant"
-        diagnostics = self.data.diagnostics
-        unreached = diagnostics.loc[diagnostics["source"] == Source.NOT_REACHED, "text"]
-        if len(unreached) and not any((workload, case) == (workload_of, case_of) for workload_of, _, case_of in self.results):
-            return str(unreached.iloc[0])
-        return "not recorded in B"
+    def lost(self, status: str, detail: str, *, fails: bool) -> LostCell:
+        """The cell of A, as B lost it."""
+        case, _, _, variant, config, gpus = self.cell
+        return LostCell(self.workload, case, self.cell.timing, variant, config, gpus, self.median_ns, status, detail, fails)
 
 
 def loss_lines(lost: Iterable[LostCell]) -> list[tuple[bool, str]]:
@@ -282,12 +229,14 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     """
     _refuse_other_devices(a, b, options)
     before, after = reading(a.data), reading(b.data)
-    of_a, of_b = ({each.key: each for each in _timed(*sides, options)} for sides in ((a, b), (b, a)))
+    of_a, of_b = (dict(_timed(*sides, options)) for sides in ((a, b), (b, a)))
     both = [key for key in of_b if key in of_a]
-    missing = [cell for key, cell in of_a.items() if key not in of_b]
-    undone = {key: of_b[key].not_done for key in both if _became_undone(before, after, of_a[key], of_b[key])}
+    undone = {key: None for key in both if _became_undone(before, after, of_a[key], of_b[key])}
     shared = [key for key in both if key not in undone]
-    lost = (*_lost(a, b, missing, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
+    lost = (
+        *_lost(a, b, (cell for key, cell in of_a.items() if key not in of_b), options),
+        *(of_a[key].lost(DISTRUSTED, ", ".join(of_b[key].not_done), fails=True) for key in undone),
+    )
     if not shared and not any(each.judged for each in lost):
         for side in (a, b):
             if not len(side.data.samples):
@@ -295,36 +244,61 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder summary RUN` shows the workloads and cases of a run"
         )
-    judged = between_runs.slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options, history))
+    judged = _changes(before, after, [(of_a[key], of_b[key]) for key in shared], options, history)
     differences = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
-        (key[0], key[1], name_on(cell.variant, cell.config, key[-1]), cell.cell.timing)
-        for key, cell in of_b.items()
+        (each.workload, each.cell.case, name_on(*each.cell[3:]), each.cell.timing)
+        for key, each in of_b.items()
         if key not in of_a
     )
-    return Comparison(tuple(differences), tuple(sources), tuple(judged), lost, new)
+    return Comparison(tuple(differences), tuple(sources), judged, lost, new)
+
+
+def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options) -> list[LostCell]:
+    """How the cells of A ended that B has no times of, those on which a gate fails first.
+
+    Of two variants, one that cannot run, or was not asked for in a case, is no loss.
+    """
+    roles = a.data.variants[["workload", "variant", "role"]].itertuples(index=False, name=None)
+    specimens = {(workload, variant) for workload, variant, role in roles if role == "specimen"}
+    results: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
+    columns = ["workload", "variant", "case", "config", "status", "detail"]
+    for *key, config, status, detail in b.data.results[columns].fillna("").itertuples(index=False, name=None):
+        results.setdefault((key[0], key[1], key[2]), {})[config] = status, detail
+    lost = []
+    for each in cells_of_a:
+        workload, cell = each.workload, each.cell
+        if (workload, cell.variant) in specimens:
+            continue
+        variant = b.variant or cell.variant
+        of_b = results.get((workload, variant, cell.case), {})
+        ended = [result for config, result in of_b.items() if options.match == "best" or config == cell.config]
+        why = "" if ended else _why_lost(b.data, workload, variant, cell.case)
+        status, detail = next(
+            (result for result in ended if result[0] != "ok"),
+            (LOST, why or f"B has no times of {cell.scope} {cell.cache}"),
+        )
+        fails = status not in (LOST, _SKIPPED) or not (a.variant != b.variant or (options.partial and status == LOST))
+        lost.append(each.lost(status, detail, fails=fails))
+    return sorted(lost, key=lambda each: not each.fails)
+
+
+def _why_lost(b: RunData, workload: str, variant: str, case: str) -> str:
+    if workload not in b.workloads:
+        return "B has no such workload"
+    if variant not in set(b.variants.loc[b.variants["workload"] == workload, "variant"]):
+        return "B has no such variant"
+    unreached = b.diagnostics.loc[b.diagnostics["source"] == Source.NOT_REACHED, "text"]
+    if len(unreached) and not ((b.results["workload"] == workload) & (b.results["case"] == case)).any():
+        return str(unreached.iloc[0])
+    return "not recorded in B"
 
 
 def _became_undone(before: Reading, after: Reading, of_a: SampledCell, of_b: SampledCell) -> bool:
     """Whether the work of a cell is not done in B, and was in A. With equal code, the ceilings differ, and not the work."""
-    return bool(of_b.not_done) and not of_a.not_done and before.source(of_a) != after.source(of_b)
-
-
-def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options) -> tuple[LostCell, ...]:
-    of_b = Statuses.of(b.data, partial=options.partial)
-    roles = {(workload, variant): role for workload, variant, role in _roles(a.data)}
-    variants = a.variant != b.variant
-    losses = [
-        of_b.about(cell, b.variant, any_config=options.match == "best", other_variant=variants)
-        for cell in cells_of_a
-        if roles.get((cell.key[0], cell.variant)) != "specimen"
-    ]
-    return tuple(sorted(losses, key=lambda each: not each.fails))
-
-
-def _roles(data: RunData) -> Iterable[tuple[str, str, str]]:
-    return data.variants[["workload", "variant", "role"]].itertuples(index=False, name=None)
+    sources = (each.source(cell.workload, cell.cell.variant) for each, cell in ((before, of_a), (after, of_b)))
+    return bool(of_b.not_done) and not of_a.not_done and len({*sources}) > 1
 
 
 def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
@@ -393,7 +367,11 @@ def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Serie
     return rounds[Entry(*cell, change.gpus, 0)]
 
 
-def _timed(side: Side, other: Side, options: Options) -> Iterator[SampledCell]:
+#: The values by which cells are matched: those of the cell, without the variant and the config where they are not matched.
+_Key = tuple[str, str, str, str, str, str, int]
+
+
+def _timed(side: Side, other: Side, options: Options) -> Iterator[tuple[_Key, SampledCell]]:
     """The cells of a side that the options ask for."""
     data = reading(side.data).data
     every = cells(data)
@@ -403,11 +381,12 @@ def _timed(side: Side, other: Side, options: Options) -> Iterator[SampledCell]:
     every = every[_chosen(data, reading(other.data).data, every, options.scope)]
     if options.match == "best":
         every = best_config(every)
-    names = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "median_ns", "low_ns", "high_ns", "flags"]
-    for workload, case, scope, cache, variant, config, gpus, *figures, flags in every[names].itertuples(index=False, name=None):
-        matched = "" if side.variant and other.variant else variant
-        key = (workload, case, scope, cache, matched, "" if options.match == "best" else config, int(gpus))
-        yield SampledCell(key, variant, config, Estimate(*figures), tuple(flag for flag in flags if flag in NOT_DONE))
+    names = ["workload", *TimedCell._fields, "median_ns", "low_ns", "high_ns", "flags"]
+    for workload, *cell, median, low, high, flags in every[names].itertuples(index=False, name=None):
+        timed = TimedCell(*cell)._replace(gpus=int(cell[-1]))
+        matched = "" if side.variant and other.variant else timed.variant
+        key = (workload, *timed[:3], matched, "" if options.match == "best" else timed.config, timed.gpus)
+        yield key, SampledCell(workload, timed, Estimate(median, low, high), tuple(each for each in flags if each in NOT_DONE))
 
 
 def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "pd.Series[bool]":
@@ -424,85 +403,76 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
     return mask
 
 
-def _judge(
-    a: Reading, b: Reading, pairs: Sequence[tuple[SampledCell, SampledCell]], options: Options, history: History | None
-) -> list[Change]:
-    """The changes of pairs of cells, in their order."""
-    if a.data.info["run_id"] == b.data.info["run_id"]:
-        return [_within(a, b, *pair, options) for pair in pairs]
-    between = _PairOfRuns(a, b, options, history)
-    return [between.change(*pair) for pair in pairs]
+def _changes(
+    a: Reading, b: Reading, pairs: Iterable[tuple[SampledCell, SampledCell]], options: Options, history: History | None
+) -> tuple[Change, ...]:
+    """The changes of pairs of cells, the slowest first."""
+    is_within = a.data.info["run_id"] == b.data.info["run_id"]
+    between = _between(a, b, options, history)
+    changes = []
+    for of_a, of_b in pairs:
+        workload, before, after = of_b.workload, of_a.cell, of_b.cell
+        source = b.source(workload, after.variant)
+        same = a.source(workload, before.variant) == source
+        names = before.variant, before.config
+        equal = not is_within and same and bool(source) and names == (after.variant, after.config)
+        if is_within:
+            judged, n = _within(a, b, workload, before, after, options)
+        else:
+            judged, n = between(workload, before, after, equal)
+        change = Change(
+            workload,
+            after.case,
+            after.timing,
+            after.variant,
+            after.config,
+            after.gpus,
+            of_a=names,
+            a_ns=of_a.median_ns,
+            b_ns=of_b.median_ns,
+            ratio=judged.ratio,
+            shift=judged.shift,
+            noise=judged.noise,
+            same_source=same,
+            equal_code=equal,
+            n=n,
+            verdict=judged.verdict,
+            least_effect=between_runs.least_effect(judged.ratio, judged.noise, options.smallest),
+        )
+        changes.append(change)
+    return tuple(sorted(changes, key=lambda each: slowness(each.verdict, each.ratio)))
 
 
-def _within(a: Reading, b: Reading, of_a: SampledCell, of_b: SampledCell, options: Options) -> Change:
-    """Two cells of one run, compared round by round."""
-    ratio = paired_ratio(b.durations(of_b), a.durations(of_a))
-    noise = max(a.noise(of_a), b.noise(of_b))
+def _within(
+    a: Reading, b: Reading, workload: str, before: TimedCell, after: TimedCell, options: Options
+) -> tuple[Judgement, int]:
+    """Two cells of one run, compared round by round; and the samples of the smaller side."""
+    ratio = paired_ratio(b.durations(workload, after), a.durations(workload, before))
+    noise = max(a.noise(workload, before), b.noise(workload, after))
     verdict = between_runs.judge(ratio.estimate, noise, options.smallest, n=ratio.n, equal=False)
-    judged, same = Judgement(ratio.estimate, noise, verdict), a.source(of_a) == b.source(of_b)
-    return _change(of_a, of_b, judged, options, same=same, n=ratio.n)
+    return Judgement(ratio.estimate, noise, verdict), ratio.n
 
 
-def _change(
-    of_a: SampledCell,
-    of_b: SampledCell,
-    judged: Judgement,
-    options: Options,
-    *,
-    same: bool,
-    n: int,
-    equal: bool = False,
-) -> Change:
-    workload, case, scope, cache, _, _, gpus = of_b.key
-    return Change(
-        workload,
-        case,
-        Timing(scope, cache),
-        of_b.variant,
-        of_b.config,
-        gpus,
-        of_a=(of_a.variant, of_a.config),
-        a_ns=of_a.median_ns,
-        b_ns=of_b.median_ns,
-        ratio=judged.ratio,
-        shift=judged.shift,
-        noise=judged.noise,
-        same_source=same,
-        equal_code=equal,
-        n=n,
-        verdict=judged.verdict,
-        least_effect=between_runs.least_effect(judged.ratio, judged.noise, options.smallest),
-    )
+def _between(
+    a: Reading, b: Reading, options: Options, history: History | None
+) -> Callable[[str, TimedCell, TimedCell, bool], tuple[Judgement, int]]:
+    """The comparison of cells of two runs: of a workload, the cells, and whether they are of equal code."""
+    apart = intervals.differ(*(each.data.info["collector"] for each in (a, b)))
 
+    @functools.cache
+    def pair(workload: str, timing: Timing, gpus: int) -> Pair:
+        runs, absolute = history or (lambda _: []), options.absolute
+        machine = functools.cache(lambda: Machine(runs(workload), timing, gpus, absolute=absolute))
+        return Pair(a.medians(workload), b.medians(workload), timing, gpus, machine, absolute=absolute)
 
-class _PairOfRuns:
-    """The comparison of cells of two runs."""
+    def judged(workload: str, of_a: TimedCell, of_b: TimedCell, equal: bool) -> tuple[Judgement, int]:
+        before, after = a.level(workload, of_a), b.level(workload, of_b)
+        found = pair(workload, *timing_group(of_b)).judge(before, after, of_b, options.smallest, equal=equal)
+        if of_b.scope == "device" and apart:
+            found = found._replace(noise=math.nan, verdict="unknown")
+        return found, min(before.n, after.n)
 
-    def __init__(self, a: Reading, b: Reading, options: Options, history: History | None) -> None:
-        self._a, self._b, self._options, self._history = a, b, options, history
-        self._pairs: dict[tuple[str, Timing, int], Pair] = {}
-
-    def change(self, of_a: SampledCell, of_b: SampledCell) -> Change:
-        """The change of a cell."""
-        workload, *_, gpus = of_b.key
-        before, after = self._a.level(workload, of_a.cell), self._b.level(workload, of_b.cell)
-        pair = self._pair(workload, of_b.cell.timing, max(gpus, 1))
-        source = self._b.source(of_b)
-        same = self._a.source(of_a) == source
-        equal = same and bool(source) and (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
-        judged = pair.judge(before, after, of_b.cell, self._options.smallest, equal=equal)
-        if of_b.cell.scope == "device" and intervals.differ(*(each.data.info["collector"] for each in (self._a, self._b))):
-            judged = judged._replace(noise=math.nan, verdict="unknown")
-        return _change(of_a, of_b, judged, self._options, same=same, n=min(before.n, after.n), equal=equal)
-
-    def _pair(self, workload: str, timing: Timing, gpus: int) -> Pair:
-        key = (workload, timing, gpus)
-        if key not in self._pairs:
-            history, absolute = self._history or (lambda _: []), self._options.absolute
-            machine = functools.cache(lambda: Machine(history(workload), timing, gpus, absolute=absolute))
-            of_a, of_b = self._a.medians(workload), self._b.medians(workload)
-            self._pairs[key] = Pair(of_a, of_b, timing, gpus, machine, absolute=absolute)
-        return self._pairs[key]
+    return judged
 
 
 def _title(side: Side) -> str:
@@ -522,11 +492,11 @@ def against_variant(a: Side, b: Side, options: Options = Options(), history: His
         NotComparable: the GPUs differ and `options.any_device` is False.
     """
     _refuse_other_devices(a, b, options)
-    ones = {_place(one): one for one in _timed(a, replace(b, variant=a.variant), replace(options, match="best"))}
-    pairs = [(one, each) for each in _timed(b, replace(a, variant=""), options) if (one := ones.get(_place(each)))]
-    return tuple(between_runs.slowest_first(_judge(reading(a.data), reading(b.data), pairs, options, history)))
+    matched = dict(_timed(a, replace(b, variant=a.variant), replace(options, match="best"))).values()
+    ones = {_place(one): one for one in matched}
+    pairs = [(one, each) for _, each in _timed(b, replace(a, variant=""), options) if (one := ones.get(_place(each)))]
+    return _changes(reading(a.data), reading(b.data), pairs, options, history)
 
 
-def _place(cell: SampledCell) -> tuple[str, str, str, str, int]:
-    workload, case, scope, cache, _, _, gpus = cell.key
-    return workload, case, scope, cache, max(gpus, 1)
+def _place(cell: SampledCell) -> tuple[str, str, tuple[Timing, int]]:
+    return cell.workload, cell.cell.case, timing_group(cell.cell)

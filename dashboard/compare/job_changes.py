@@ -232,7 +232,7 @@ def compare(
         least = between_runs.least_effect(ratio, around, smallest)
         rows.append(JobChange(name, kind, None, a_ns, b_ns, float(a_count), float(b_count), ratio, around, verdict, least))
     alone = tuple(_alone(kernels, pairing.ranks, smallest)) if enough else ()
-    ordered = between_runs.slowest_first((*rows[len(names) :], *alone))
+    ordered = sorted((*rows[len(names) :], *alone), key=lambda each: between_runs.slowness(each.verdict, each.ratio))
     facts = sorted(
         (each for each in of_runs(a.info, b.info) if each.what not in _OF_IMPORTER), key=lambda each: not each.warning
     )

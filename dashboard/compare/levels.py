@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -329,6 +329,11 @@ class Medians:
     clock_mhz: float
     failed: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
+    @cached_property
+    def places(self) -> Mapping[TimedCell, int]:
+        """The place of each cell."""
+        return {cell: place for place, cell in enumerate(self.cells)}
+
 
 def medians(run: store.Run, workload: str) -> Medians:
     """The medians of a workload. The run is not checked as in `store.open_run`.
@@ -421,68 +426,41 @@ def _levels(
     return levels(durations, n, processes, rounds, cases, groups)
 
 
-@dataclass(frozen=True)
-class SampledCell:
-    """A cell with samples.
-
-    Attributes:
-        key: the values by which cells are matched: workload, case, scope, cache, variant, config and number of GPUs; the
-            variant and the config are empty where they are not matched.
-        not_done: sources of findings that its work was not done; see `names.NOT_DONE`.
-    """
-
-    key: tuple[str, str, str, str, str, str, int]
-    variant: str
-    config: str
-    median_ns: Estimate
-    not_done: tuple[str, ...] = ()
-
-    @property
-    def cell(self) -> TimedCell:
-        _, case, scope, cache, _, _, gpus = self.key
-        return TimedCell(case, scope, cache, self.variant, self.config, gpus)
-
-
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A run whose samples of one process and of several ranks are in one frame, with the figures of each cell."""
 
     data: RunData
     _noises: dict[tuple[str, str, str, str, int], Noise] = field(default_factory=dict)
-    _medians: dict[str, tuple[Medians, dict[TimedCell, int]]] = field(default_factory=dict)
+    _medians: dict[str, Medians] = field(default_factory=dict)
 
-    def durations(self, cell: SampledCell) -> "pd.Series[float]":
+    def durations(self, workload: str, cell: TimedCell) -> "pd.Series[float]":
         """Durations of a cell in nanoseconds, by round."""
-        workload, case, scope, cache, _, _, gpus = cell.key
-        return self.data.rounds(workload, case, scope, cache)[Entry(cell.variant, cell.config, gpus, 0)]
+        rounds = self.data.rounds(workload, cell.case, cell.scope, cell.cache)
+        return rounds[Entry(cell.variant, cell.config, cell.gpus, 0)]
 
-    def noise(self, cell: SampledCell) -> float:
+    def noise(self, workload: str, cell: TimedCell) -> float:
         """The noise floor of a cell, from the baseline's two copies on as many ranks."""
-        workload, case, scope, cache, _, _, gpus = cell.key
-        key = (workload, case, scope, cache, max(gpus, 1))
-        if key not in self._noises:
-            rounds = self.data.rounds(workload, case, scope, cache)
-            same = {entry: rounds[entry] for entry in rounds if max(entry.gpus, 1) == key[-1]}
-            self._noises[key] = noise_of(same, self.data.hosts(workload))
-        return self._noises[key].between(cell.variant)
+        where, ranks = (workload, cell.case, cell.scope, cell.cache), max(cell.gpus, 1)
+        if (*where, ranks) not in self._noises:
+            rounds = self.data.rounds(*where)
+            same = {entry: rounds[entry] for entry in rounds if max(entry.gpus, 1) == ranks}
+            self._noises[*where, ranks] = noise_of(same, self.data.hosts(workload))
+        return self._noises[*where, ranks].between(cell.variant)
 
     def level(self, workload: str, cell: TimedCell) -> Level:
         """The level of a cell."""
-        medians, places = self._of(workload)
-        return medians.levels.at(places[cell])
+        medians = self.medians(workload)
+        return medians.levels.at(medians.places[cell])
 
-    def source(self, cell: SampledCell) -> str:
-        """Hash of a cell's source; empty where no source was recorded."""
-        return self._of(cell.key[0])[0].sources.get(cell.variant, "")
+    def source(self, workload: str, variant: str) -> str:
+        """Hash of a variant's source; empty where no source was recorded."""
+        return self.medians(workload).sources.get(variant, "")
 
     def medians(self, workload: str) -> Medians:
         """The medians of a workload, as `levels.medians` reads them, including the samples that ranks took together."""
-        return self._of(workload)[0]
-
-    def _of(self, workload: str) -> tuple[Medians, dict[TimedCell, int]]:
         if workload not in self._medians:
-            medians = _medians_of(self.data, workload)
-            self._medians[workload] = medians, {cell: place for place, cell in enumerate(medians.cells)}
+            self._medians[workload] = _medians_of(self.data, workload)
         return self._medians[workload]
 
 

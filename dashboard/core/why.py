@@ -375,7 +375,9 @@ def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, _Word
         return Cause.SPILLS, _in_place(makes, *map(format_count, local[::-1]))
     conflicts = [row["load_conflicts"] + row["store_conflicts"] for row in (slow, fast)]
     if unit not in (limits.DRAM, limits.L2) and _most_of(conflicts, [row["shared_wavefronts"] for row in (slow, fast)]):
-        return Cause.CONFLICTS, _compared("needs", "passes of shared memory for bank conflicts", *conflicts, format_count)
+        return Cause.CONFLICTS, _compared(
+            "needs", "passes of shared memory for bank conflicts", conflicts[0], conflicts[1], format_count
+        )
     worse = {way: _worse(slow, fast, way) for way in ("load", "store")}
     worst = max(worse, key=worse.__getitem__)
     if unit is not limits.SHARED and worse[worst] > _WORSE:
