@@ -6,6 +6,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -72,85 +73,77 @@ class Fact(StrEnum):
     BANK_PASSES = "passes of the banks"
 
 
+def _named(meanings: dict[str, str], name: str, meaning: str) -> str:
+    """The name, whose meaning the data dictionary gives."""
+    meanings[name] = meaning
+    return name
+
+
+CEILINGS: Final[dict[str, str]] = {}
+_ceiling: Final = partial(_named, CEILINGS)
+
+
 class Ceiling:
     """Column `name` of table `ceilings`."""
 
-    DEVICE_COPY: Final = "device_copy"
-    DEVICE_READ: Final = "device_read"
-    DEVICE_WRITE: Final = "device_write"
-    DEVICE_8_TO_1: Final = "device_8_to_1"
-    DEVICE_2_TO_1: Final = "device_2_to_1"
-    DEVICE_1_TO_2: Final = "device_1_to_2"
-    DEVICE_1_TO_8: Final = "device_1_to_8"
-    FP32_FMA: Final = "fp32_fma"
-    FP32_FMA_REGISTERS: Final = "fp32_fma_registers"
-    FP64_FMA: Final = "fp64_fma"
-    FP64_MMA: Final = "fp64_mma"
-    TF32_MMA: Final = "tf32_mma"
-    TF32_WGMMA: Final = "tf32_wgmma"
-    TF32_CUBLAS: Final = "tf32_cublas"
-    FP16_MMA: Final = "fp16_mma"
-    FP16_WGMMA: Final = "fp16_wgmma"
-    FP16_CUBLAS: Final = "fp16_cublas"
-    BF16_MMA: Final = "bf16_mma"
-    BF16_WGMMA: Final = "bf16_wgmma"
-    BF16_CUBLAS: Final = "bf16_cublas"
-    FP8_MMA: Final = "fp8_mma"
-    FP8_WGMMA: Final = "fp8_wgmma"
-    INT8_MMA: Final = "int8_mma"
-    INT8_WGMMA: Final = "int8_wgmma"
-    INT8_CUBLAS: Final = "int8_cublas"
-    H2D_PAGEABLE: Final = "h2d_pageable"
-    H2D_PINNED: Final = "h2d_pinned"
-    D2H_PAGEABLE: Final = "d2h_pageable"
-    D2H_PINNED: Final = "d2h_pinned"
-    LAUNCH: Final = "launch"
-    QUEUED_LAUNCH: Final = "queued_launch"
-    GRAPH_NODE: Final = "graph_node"
-    EVENT_OVERHEAD: Final = "event_overhead"
-    EVENT_UNCERTAINTY: Final = "event_uncertainty"
-    HOST_COPY: Final = "host_copy"
-    HOST_FMA: Final = "host_fma"
+    DEVICE_COPY: Final = _ceiling("device_copy", "a kernel that copies device memory, bytes read and written, GB/s")
+    DEVICE_READ: Final = _ceiling("device_read", "a kernel that reads device memory, GB/s")
+    DEVICE_WRITE: Final = _ceiling("device_write", "a kernel that writes device memory, GB/s")
+    DEVICE_8_TO_1: Final = _ceiling(
+        "device_8_to_1", "a kernel that reads eight bytes of device memory for each byte that it writes, GB/s"
+    )
+    DEVICE_2_TO_1: Final = _ceiling(
+        "device_2_to_1", "a kernel that reads two bytes of device memory for each byte that it writes, GB/s"
+    )
+    DEVICE_1_TO_2: Final = _ceiling(
+        "device_1_to_2", "a kernel that writes two bytes of device memory for each byte that it reads, GB/s"
+    )
+    DEVICE_1_TO_8: Final = _ceiling(
+        "device_1_to_8", "a kernel that writes eight bytes of device memory for each byte that it reads, GB/s"
+    )
+    FP32_FMA: Final = _ceiling("fp32_fma", "multiply-adds in fp32, one operand in uniform registers, TFLOP/s")
+    FP32_FMA_REGISTERS: Final = _ceiling("fp32_fma_registers", "multiply-adds in fp32, all operands in registers, TFLOP/s")
+    FP64_FMA: Final = _ceiling("fp64_fma", "multiply-adds in fp64, TFLOP/s")
+    FP64_MMA: Final = _ceiling("fp64_mma", "fp64 products of tensor cores by `mma.sync`, TFLOP/s")
+    TF32_MMA: Final = _ceiling("tf32_mma", "TF32 products of tensor cores by `mma.sync`, TFLOP/s")
+    TF32_WGMMA: Final = _ceiling("tf32_wgmma", "TF32 products of tensor cores by `wgmma`, TFLOP/s")
+    TF32_CUBLAS: Final = _ceiling("tf32_cublas", "TF32 products of cuBLAS, where the GPU has units that neither uses, TFLOP/s")
+    FP16_MMA: Final = _ceiling("fp16_mma", "fp16 products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s")
+    FP16_WGMMA: Final = _ceiling("fp16_wgmma", "fp16 products with fp32 sums of tensor cores by `wgmma`, TFLOP/s")
+    FP16_CUBLAS: Final = _ceiling(
+        "fp16_cublas", "fp16 products with fp32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s"
+    )
+    BF16_MMA: Final = _ceiling("bf16_mma", "bf16 products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s")
+    BF16_WGMMA: Final = _ceiling("bf16_wgmma", "bf16 products with fp32 sums of tensor cores by `wgmma`, TFLOP/s")
+    BF16_CUBLAS: Final = _ceiling(
+        "bf16_cublas", "bf16 products with fp32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s"
+    )
+    FP8_MMA: Final = _ceiling("fp8_mma", "fp8 (E4M3) products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s")
+    FP8_WGMMA: Final = _ceiling("fp8_wgmma", "fp8 (E4M3) products with fp32 sums of tensor cores by `wgmma`, TFLOP/s")
+    INT8_MMA: Final = _ceiling("int8_mma", "int8 products with int32 sums of tensor cores by `mma.sync`, TFLOP/s")
+    INT8_WGMMA: Final = _ceiling("int8_wgmma", "int8 products with int32 sums of tensor cores by `wgmma`, TFLOP/s")
+    INT8_CUBLAS: Final = _ceiling(
+        "int8_cublas", "int8 products with int32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s"
+    )
+    H2D_PAGEABLE: Final = _ceiling("h2d_pageable", "copies from pageable host memory to the device, GB/s")
+    H2D_PINNED: Final = _ceiling("h2d_pinned", "copies from page-locked host memory to the device, GB/s")
+    D2H_PAGEABLE: Final = _ceiling("d2h_pageable", "copies from the device to pageable host memory, GB/s")
+    D2H_PINNED: Final = _ceiling("d2h_pinned", "copies from the device to page-locked host memory, GB/s")
+    LAUNCH: Final = _ceiling("launch", "one empty kernel, us")
+    QUEUED_LAUNCH: Final = _ceiling("queued_launch", "each of many queued empty kernels, us")
+    GRAPH_NODE: Final = _ceiling("graph_node", "each of many empty kernels in a CUDA graph, us")
+    EVENT_OVERHEAD: Final = _ceiling(
+        "event_overhead",
+        "what two events add to the time of a kernel between them, us; taken off every device time of `cuda_events`",
+    )
+    EVENT_UNCERTAINTY: Final = _ceiling(
+        "event_uncertainty", "how far kernels of known length are from `event_overhead` at most, us"
+    )
+    HOST_COPY: Final = _ceiling("host_copy", "a copy in host memory by all threads, bytes read and written, GB/s")
+    HOST_FMA: Final = _ceiling(
+        "host_fma", "a product of matrices in fp32 by NumPy's BLAS, the quickest of up to 4096 x 4096, TFLOP/s"
+    )
 
-
-CEILINGS: Final[Mapping[str, str]] = {
-    Ceiling.DEVICE_COPY: "a kernel that copies device memory, bytes read and written, GB/s",
-    Ceiling.DEVICE_READ: "a kernel that reads device memory, GB/s",
-    Ceiling.DEVICE_WRITE: "a kernel that writes device memory, GB/s",
-    Ceiling.DEVICE_8_TO_1: "a kernel that reads eight bytes of device memory for each byte that it writes, GB/s",
-    Ceiling.DEVICE_2_TO_1: "a kernel that reads two bytes of device memory for each byte that it writes, GB/s",
-    Ceiling.DEVICE_1_TO_2: "a kernel that writes two bytes of device memory for each byte that it reads, GB/s",
-    Ceiling.DEVICE_1_TO_8: "a kernel that writes eight bytes of device memory for each byte that it reads, GB/s",
-    Ceiling.FP32_FMA: "multiply-adds in fp32, one operand in uniform registers, TFLOP/s",
-    Ceiling.FP32_FMA_REGISTERS: "multiply-adds in fp32, all operands in registers, TFLOP/s",
-    Ceiling.FP64_FMA: "multiply-adds in fp64, TFLOP/s",
-    Ceiling.FP64_MMA: "fp64 products of tensor cores by `mma.sync`, TFLOP/s",
-    Ceiling.TF32_MMA: "TF32 products of tensor cores by `mma.sync`, TFLOP/s",
-    Ceiling.TF32_WGMMA: "TF32 products of tensor cores by `wgmma`, TFLOP/s",
-    Ceiling.TF32_CUBLAS: "TF32 products of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
-    Ceiling.FP16_MMA: "fp16 products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s",
-    Ceiling.FP16_WGMMA: "fp16 products with fp32 sums of tensor cores by `wgmma`, TFLOP/s",
-    Ceiling.FP16_CUBLAS: "fp16 products with fp32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
-    Ceiling.BF16_MMA: "bf16 products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s",
-    Ceiling.BF16_WGMMA: "bf16 products with fp32 sums of tensor cores by `wgmma`, TFLOP/s",
-    Ceiling.BF16_CUBLAS: "bf16 products with fp32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
-    Ceiling.FP8_MMA: "fp8 (E4M3) products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s",
-    Ceiling.FP8_WGMMA: "fp8 (E4M3) products with fp32 sums of tensor cores by `wgmma`, TFLOP/s",
-    Ceiling.INT8_MMA: "int8 products with int32 sums of tensor cores by `mma.sync`, TFLOP/s",
-    Ceiling.INT8_WGMMA: "int8 products with int32 sums of tensor cores by `wgmma`, TFLOP/s",
-    Ceiling.INT8_CUBLAS: "int8 products with int32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
-    Ceiling.H2D_PAGEABLE: "copies from pageable host memory to the device, GB/s",
-    Ceiling.H2D_PINNED: "copies from page-locked host memory to the device, GB/s",
-    Ceiling.D2H_PAGEABLE: "copies from the device to pageable host memory, GB/s",
-    Ceiling.D2H_PINNED: "copies from the device to page-locked host memory, GB/s",
-    Ceiling.LAUNCH: "one empty kernel, us",
-    Ceiling.QUEUED_LAUNCH: "each of many queued empty kernels, us",
-    Ceiling.GRAPH_NODE: "each of many empty kernels in a CUDA graph, us",
-    Ceiling.EVENT_OVERHEAD: "what two events add to the time of a kernel between them, us; taken off every device time of `cuda_events`",
-    Ceiling.EVENT_UNCERTAINTY: "how far kernels of known length are from `event_overhead` at most, us",
-    Ceiling.HOST_COPY: "a copy in host memory by all threads, bytes read and written, GB/s",
-    Ceiling.HOST_FMA: "a product of matrices in fp32 by NumPy's BLAS, the quickest of up to 4096 x 4096, TFLOP/s",
-}
 
 #: Finds the bytes in the name of a ceiling that `nccl_allreduce` names.
 NCCL_ALLREDUCE: Final = r"^nccl_allreduce_(\d+)_bytes$"
@@ -194,178 +187,124 @@ CEILINGS_BY_BYTES: Final[Mapping[str, str]] = {
 PHASE: Final = "phase:"
 
 
+PHASES: Final[dict[str, str]] = {}
+_phase: Final = partial(_named, PHASES)
+
+
 class Phase:
     """Scopes in `samples` of parts of an operation."""
 
-    ALLOCATE: Final = f"{PHASE}allocate"
-    H2D: Final = f"{PHASE}h2d"
-    COMPUTE: Final = f"{PHASE}compute"
-    D2H: Final = f"{PHASE}d2h"
-    FREE: Final = f"{PHASE}free"
-    ALLREDUCE: Final = f"{PHASE}allreduce"
-    FIRST_CALL: Final = f"{PHASE}first_call"
-    FORWARD: Final = f"{PHASE}forward"
-    BACKWARD: Final = f"{PHASE}backward"
-    CONTEXT: Final = f"{PHASE}context"
-    IMPORT: Final = f"{PHASE}import"
-    COMPILE: Final = f"{PHASE}compile"
-    LOAD: Final = f"{PHASE}load"
-    HAND_OVER: Final = f"{PHASE}hand_over"
+    ALLOCATE: Final = _phase(f"{PHASE}allocate", "allocation of device memory")
+    H2D: Final = _phase(f"{PHASE}h2d", "copies to the device")
+    COMPUTE: Final = _phase(f"{PHASE}compute", "the kernels")
+    D2H: Final = _phase(f"{PHASE}d2h", "copies from the device")
+    FREE: Final = _phase(f"{PHASE}free", "release of device memory")
+    ALLREDUCE: Final = _phase(f"{PHASE}allreduce", "averages over all ranks, of one more execution beside the operation")
+    FIRST_CALL: Final = _phase(
+        f"{PHASE}first_call",
+        "a function's first call in a process, by the host's clock: it compiles, autotunes and loads; where those are phases of their own, the first hand-over, launch and wait",
+    )
+    FORWARD: Final = _phase(f"{PHASE}forward", "the function, of one more execution beside the operation")
+    BACKWARD: Final = _phase(f"{PHASE}backward", "its gradients, of the same execution")
+    CONTEXT: Final = _phase(f"{PHASE}context", "creation of the CUDA context in a fresh process")
+    IMPORT: Final = _phase(f"{PHASE}import", "import of the packages that a call needs, in a fresh process")
+    COMPILE: Final = _phase(f"{PHASE}compile", "compilation of the kernel in a fresh process, or finding it in a cache on disk")
+    LOAD: Final = _phase(
+        f"{PHASE}load",
+        "load of the compiled code in a fresh process; part of `phase:compile` where a library does both in one",
+    )
+    HAND_OVER: Final = _phase(
+        f"{PHASE}hand_over", "hand-over of all arrays of a case to a library, the mean of many in a fresh process"
+    )
 
 
-PHASES: Final[Mapping[str, str]] = {
-    Phase.ALLOCATE: "allocation of device memory",
-    Phase.H2D: "copies to the device",
-    Phase.COMPUTE: "the kernels",
-    Phase.D2H: "copies from the device",
-    Phase.FREE: "release of device memory",
-    Phase.ALLREDUCE: "averages over all ranks, of one more execution beside the operation",
-    Phase.FIRST_CALL: "a function's first call in a process, by the host's clock: it compiles, autotunes and loads; where those are phases "
-    "of their own, the first hand-over, launch and wait",
-    Phase.FORWARD: "the function, of one more execution beside the operation",
-    Phase.BACKWARD: "its gradients, of the same execution",
-    Phase.CONTEXT: "creation of the CUDA context in a fresh process",
-    Phase.IMPORT: "import of the packages that a call needs, in a fresh process",
-    Phase.COMPILE: "compilation of the kernel in a fresh process, or finding it in a cache on disk",
-    Phase.LOAD: "load of the compiled code in a fresh process; part of `phase:compile` where a library does both in one",
-    Phase.HAND_OVER: "hand-over of all arrays of a case to a library, the mean of many in a fresh process",
-}
+SPENT: Final[dict[str, str]] = {}
+_spent: Final = partial(_named, SPENT)
 
 
 class Spent:
     """Column `phase` of table `phases`."""
 
-    PLAN: Final = "plan"
-    START: Final = "start"
-    COMPILE: Final = "compile"
-    CEILINGS: Final = "ceilings"
-    INPUTS: Final = "inputs"
-    REFERENCE: Final = "reference"
-    PREPARE: Final = "prepare"
-    VERIFY: Final = "verify"
-    WARM_UP: Final = "warm_up"
-    SAMPLES: Final = "samples"
-    BETWEEN: Final = "between_samples"
-    CHECKS: Final = "checks"
-    MACHINE_CODE: Final = "machine_code"
-    WAITING: Final = "waiting"
+    PLAN: Final = _spent("plan", "workloads and the user's file are imported, and cases are planned")
+    START: Final = _spent("start", "a measuring process starts, imports, and loads a workload")
+    COMPILE: Final = _spent("compile", "kernels are compiled before the first case")
+    CEILINGS: Final = _spent("ceilings", "ceilings are measured, or checked")
+    INPUTS: Final = _spent("inputs", "inputs are made")
+    REFERENCE: Final = _spent("reference", "references are computed")
+    PREPARE: Final = _spent("prepare", "a cell is made ready, with its first call")
+    VERIFY: Final = _spent("verify", "outputs are compared before the first sample and after the last one")
+    WARM_UP: Final = _spent("warm_up", "executions before the first sample")
+    SAMPLES: Final = _spent(
+        "samples", "executions that are timed, with what has to surround them: a flush of the cache, a barrier"
+    )
+    BETWEEN: Final = _spent("between_samples", "between two samples: inputs change, settings are restored")
+    CHECKS: Final = _spent("checks", "outputs of samples are compared, and cells are timed with inputs that they have not seen")
+    MACHINE_CODE: Final = _spent("machine_code", "machine code is kept")
+    WAITING: Final = _spent("waiting", "the rest: the recorder waits for a measuring process to answer or to end")
 
 
-SPENT: Final[Mapping[str, str]] = {
-    Spent.PLAN: "workloads and the user's file are imported, and cases are planned",
-    Spent.START: "a measuring process starts, imports, and loads a workload",
-    Spent.COMPILE: "kernels are compiled before the first case",
-    Spent.CEILINGS: "ceilings are measured, or checked",
-    Spent.INPUTS: "inputs are made",
-    Spent.REFERENCE: "references are computed",
-    Spent.PREPARE: "a cell is made ready, with its first call",
-    Spent.VERIFY: "outputs are compared before the first sample and after the last one",
-    Spent.WARM_UP: "executions before the first sample",
-    Spent.SAMPLES: "executions that are timed, with what has to surround them: a flush of the cache, a barrier",
-    Spent.BETWEEN: "between two samples: inputs change, settings are restored",
-    Spent.CHECKS: "outputs of samples are compared, and cells are timed with inputs that they have not seen",
-    Spent.MACHINE_CODE: "machine code is kept",
-    Spent.WAITING: "the rest: the recorder waits for a measuring process to answer or to end",
-}
+SOURCES: Final[dict[str, str]] = {}
+_source: Final = partial(_named, SOURCES)
 
 
 class Source:
     """Column `source` of table `diagnostics`."""
 
-    ABOVE_CEILING: Final = "above_ceiling"
-    AGREEMENT: Final = "agreement"
-    ATTRIBUTION: Final = "attribution"
-    CEILINGS: Final = "ceilings"
-    COLLECTIVES: Final = "collectives"
-    COLLECTOR: Final = "collector"
-    COLUMNS: Final = "columns"
-    CONSTANT_REFERENCE: Final = "constant_reference"
-    COPIES: Final = "copies"
-    COUNTERS: Final = "counters"
-    CUDA: Final = "cuda"
-    CUT_OFF: Final = "cut_off"
-    DATE: Final = "date"
-    DISASSEMBLY: Final = "disassembly"
-    DROPPED: Final = "dropped"
-    ENERGY: Final = "energy"
-    EXPERIMENTS: Final = "experiments"
-    FIRST_USE: Final = "first_use"
-    GPUS: Final = "gpus"
-    GRAPHS: Final = "graphs"
-    INPUTS: Final = "inputs"
-    INTERRUPTED: Final = "interrupted"
-    LAUNCHES: Final = "launches"
-    LOAD: Final = "load"
-    LOST: Final = "lost"
-    NEVER_SYNCHRONIZED: Final = "never_synchronized"
-    NOT_GROWING: Final = "not_growing"
-    NOT_REACHED: Final = "not_reached"
-    NSIGHT_COMPUTE: Final = "nsight_compute"
-    NSYS: Final = "nsys"
-    NVTX: Final = "nvtx"
-    PROCESS_STATE: Final = "process_state"
-    PROGRAMS: Final = "programs"
-    RANKS: Final = "ranks"
-    REFERENCE: Final = "reference"
-    REPEATS_SKIPPED: Final = "repeats_skipped"
-    REPORT: Final = "report"
-    SANITIZER: Final = "sanitizer"
-    TABLES: Final = "tables"
-    THROTTLING: Final = "throttling"
-    TIMES: Final = "times"
-    TRACING: Final = "tracing"
-    TRUST: Final = "trust"
-    VARIANT_FROM: Final = "variant-from"
-    WAITS_INSIDE: Final = "waits_inside"
+    ABOVE_CEILING: Final = _source(
+        "above_ceiling", "a time below the floor of memory, of arithmetic or of copies, by more than a margin"
+    )
+    AGREEMENT: Final = _source("agreement", "how far CUDA events and the trace agree on the same executions")
+    ATTRIBUTION: Final = _source("attribution", "device work that no range launched, or that was attributed by time")
+    CEILINGS: Final = _source("ceilings", "ceilings could not be measured")
+    COLLECTIVES: Final = _source(
+        "collectives", "collectives that could not be matched between ranks, or clocks that could not be aligned"
+    )
+    COLLECTOR: Final = _source("collector", "a case could not be measured at all")
+    COLUMNS: Final = _source("columns", "columns that a report lacks")
+    CONSTANT_REFERENCE: Final = _source(
+        "constant_reference", "a reference that hardly depends on the inputs, so that no variant can be trusted"
+    )
+    COPIES: Final = _source("copies", "copies of a report with unknown values")
+    COUNTERS: Final = _source("counters", "no counters could be read")
+    CUDA: Final = _source("cuda", "a report without CUDA activity or calls")
+    CUT_OFF: Final = _source("cut_off", "the recording ended before its time and was finished by a later command")
+    DATE: Final = _source("date", "the start of a capture is not known")
+    DISASSEMBLY: Final = _source("disassembly", "kernels whose machine code is not kept")
+    DROPPED: Final = _source("dropped", "records that a tracer dropped")
+    ENERGY: Final = _source("energy", "cells without energy, and what else was in the energy of the others")
+    EXPERIMENTS: Final = _source("experiments", "altered kernels that broke their process")
+    FIRST_USE: Final = _source("first_use", "the steps of a first use that could not be timed")
+    GPUS: Final = _source("gpus", "numbers of GPUs that a case cannot be shared among")
+    GRAPHS: Final = _source("graphs", "CUDA graphs that were traced as a whole")
+    INPUTS: Final = _source("inputs", "there are no other inputs to verify with")
+    INTERRUPTED: Final = _source("interrupted", "the user interrupted the recording")
+    LAUNCHES: Final = _source("launches", "device work whose launch is not in the report")
+    LOAD: Final = _source("load", "other programs that took the processors meanwhile")
+    LOST: Final = _source("lost", "samples whose device work is not in the trace")
+    NEVER_SYNCHRONIZED: Final = _source("never_synchronized", "the clock was stopped while the device was at work")
+    NOT_GROWING: Final = _source("not_growing", "a time that does not grow with the work")
+    NOT_REACHED: Final = _source("not_reached", "cases and processes that the time limit left out")
+    NSIGHT_COMPUTE: Final = _source("nsight_compute", "what was counted in a report of Nsight Compute, and what it lacks")
+    NSYS: Final = _source("nsys", "what Nsight Systems itself left in a report")
+    NVTX: Final = _source("nvtx", "ranges that were never closed, or lack their thread")
+    PROCESS_STATE: Final = _source("process_state", "a variant changed a setting of its whole process")
+    RANKS: Final = _source("ranks", "ranks of a job without a usable profile, or whose iterations differ")
+    REFERENCE: Final = _source("reference", "a reference that verifies less than it should")
+    PROGRAMS: Final = _source("programs", "how whole programs were measured, and what they left behind")
+    REPEATS_SKIPPED: Final = _source("repeats_skipped", "a kernel that is faster in a hot batch than a hot L2 can explain")
+    REPORT: Final = _source("report", "a report that is incomplete")
+    SANITIZER: Final = _source("sanitizer", "what compute-sanitizer found in the kernels of a variant at its smallest case")
+    TABLES: Final = _source("tables", "tables of a report that are not taken over")
+    THROTTLING: Final = _source("throttling", "samples that were taken while the clock was slowed down")
+    TIMES: Final = _source("times", "device work without start or end")
+    TRACING: Final = _source("tracing", "what a tracer did to the times, or why a run has no trace")
+    TRUST: Final = _source("trust", "the run could not be checked")
+    VARIANT_FROM: Final = _source("variant-from", "ranges or launches that were taken as measurements")
+    WAITS_INSIDE: Final = _source(
+        "waits_inside",
+        "a call that waits for the device inside or has more launches than the driver queues; or samples whose work was queued late",
+    )
 
-
-SOURCES: Final[Mapping[str, str]] = {
-    Source.ABOVE_CEILING: "a time below the floor of memory, of arithmetic or of copies, by more than a margin",
-    Source.AGREEMENT: "how far CUDA events and the trace agree on the same executions",
-    Source.ATTRIBUTION: "device work that no range launched, or that was attributed by time",
-    Source.CEILINGS: "ceilings could not be measured",
-    Source.COLLECTIVES: "collectives that could not be matched between ranks, or clocks that could not be aligned",
-    Source.COLLECTOR: "a case could not be measured at all",
-    Source.COLUMNS: "columns that a report lacks",
-    Source.CONSTANT_REFERENCE: "a reference that hardly depends on the inputs, so that no variant can be trusted",
-    Source.COPIES: "copies of a report with unknown values",
-    Source.COUNTERS: "no counters could be read",
-    Source.CUDA: "a report without CUDA activity or calls",
-    Source.CUT_OFF: "the recording ended before its time and was finished by a later command",
-    Source.DATE: "the start of a capture is not known",
-    Source.DISASSEMBLY: "kernels whose machine code is not kept",
-    Source.DROPPED: "records that a tracer dropped",
-    Source.ENERGY: "cells without energy, and what else was in the energy of the others",
-    Source.EXPERIMENTS: "altered kernels that broke their process",
-    Source.FIRST_USE: "the steps of a first use that could not be timed",
-    Source.GPUS: "numbers of GPUs that a case cannot be shared among",
-    Source.GRAPHS: "CUDA graphs that were traced as a whole",
-    Source.INPUTS: "there are no other inputs to verify with",
-    Source.INTERRUPTED: "the user interrupted the recording",
-    Source.LAUNCHES: "device work whose launch is not in the report",
-    Source.LOAD: "other programs that took the processors meanwhile",
-    Source.LOST: "samples whose device work is not in the trace",
-    Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",
-    Source.NOT_GROWING: "a time that does not grow with the work",
-    Source.NOT_REACHED: "cases and processes that the time limit left out",
-    Source.NSIGHT_COMPUTE: "what was counted in a report of Nsight Compute, and what it lacks",
-    Source.NSYS: "what Nsight Systems itself left in a report",
-    Source.NVTX: "ranges that were never closed, or lack their thread",
-    Source.PROCESS_STATE: "a variant changed a setting of its whole process",
-    Source.RANKS: "ranks of a job without a usable profile, or whose iterations differ",
-    Source.REFERENCE: "a reference that verifies less than it should",
-    Source.PROGRAMS: "how whole programs were measured, and what they left behind",
-    Source.REPEATS_SKIPPED: "a kernel that is faster in a hot batch than a hot L2 can explain",
-    Source.REPORT: "a report that is incomplete",
-    Source.SANITIZER: "what compute-sanitizer found in the kernels of a variant at its smallest case",
-    Source.TABLES: "tables of a report that are not taken over",
-    Source.THROTTLING: "samples that were taken while the clock was slowed down",
-    Source.TIMES: "device work without start or end",
-    Source.TRACING: "what a tracer did to the times, or why a run has no trace",
-    Source.TRUST: "the run could not be checked",
-    Source.VARIANT_FROM: "ranges or launches that were taken as measurements",
-    Source.WAITS_INSIDE: "a call that waits for the device inside or has more launches than the driver queues; or samples whose work was queued late",
-}
 
 #: Sources of findings that the work of a cell was not done, not waited for, or not sound. A gate fails on them, though its outputs are
 #: right.
