@@ -3,7 +3,6 @@
 PyTorch is imported at the first use, so that a benchmark can be listed without it.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -212,42 +211,80 @@ class Call:
         return tuple(each for each in _flat(self.arguments) if isinstance(each, Strided | Listed) and each.elements)
 
 
-class _Callable(ABC):
-    """The form of an operator, or of a chain of them, that a benchmark needs: its inputs, its outputs and their types, by the name of the call."""
+class Step(NamedTuple):
+    """An operator of a chain.
+
+    Attributes:
+        name: of the operator.
+        call: its arguments.
+        takes: which of its tensors is the output of the operator before; None for the first operator.
+    """
+
+    name: str
+    call: Call
+    takes: int | None = None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Operators that take the output of the one before, with their calls by name, in the form that a benchmark needs. Its output is the
+    output of the last one.
+
+    Attributes:
+        calls: name -> operators in order; the names are the values of the axis `call`.
+        allow_tf32: whether its products in float32 may use TensorFloat-32; None to leave PyTorch's setting. Products of matrices have one
+            setting in a process, so it must be the same for all of them.
+        hot: number of the first calls that are measured by default; None for all.
+    """
 
     calls: Mapping[str, Any]
-    allow_tf32: bool | None
-    hot: int | None
-    _bound: dict[tuple[str, str], Callable[..., Outputs]]
+    allow_tf32: bool | None = None
+    hot: int | None = None
+    _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
-    @abstractmethod
+    def steps(self, call: str) -> Sequence[Step]:
+        """The operators of a call in order."""
+        steps: Sequence[Step] = self.calls[call]
+        return steps
+
     def tensors(self, call: str) -> tuple[Strided | Listed, ...]:
         """The tensors that are inputs, in order."""
+        return tuple(each for step in self.steps(call) for place, each in enumerate(step.call.tensors) if place != step.takes)
 
-    @abstractmethod
     def flops(self, call: str) -> int:
         """Floating-point operations of a call; 0 where they are not known."""
+        return sum(step.call.flops for step in self.steps(call))
 
-    @abstractmethod
     def bytes(self, call: str) -> int:
         """Bytes that a call must read and write; 0 where its tensors tell them."""
+        return sum(step.call.bytes for step in self.steps(call))
 
     def is_hot(self, call: str) -> bool:
         """Whether it is one of the first `hot` calls."""
         return self.hot is None or call in [*self.calls][: self.hot]
 
-    @abstractmethod
     def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
         """A function of the tensors."""
+        steps = self.steps(call)
+        functions = [_function_of(step.name, step.call, on_gpu, in_float64) for step in steps]
+        counts = [len(step.call.tensors) - (step.takes is not None) for step in steps]
 
-    @abstractmethod
-    def _set_precision(self) -> None:
-        """Set whether products in float32 use TensorFloat-32."""
+        def run(*given: Any) -> Outputs:
+            output, begin = None, 0
+            for step, function, count in zip(steps, functions, counts, strict=True):
+                tensors = [*given[begin : begin + count]]
+                if step.takes is not None:
+                    tensors.insert(step.takes, output)
+                output, begin = function(*tensors), begin + count
+            return output
+
+        return run if len(steps) > 1 else functions[0]
 
     def inputs(self, call: str) -> tuple[Any, ...]:
         """Random tensors for a call. A tensor whose elements do not lie side by side comes as its storage, in one dimension."""
         _torch()
-        self._set_precision()
+        for name in {step.name for each in self.calls for step in self.steps(each)}:
+            _set_tf32(name, self.allow_tf32)
         return tuple(self._with_forward(call, [each.made() for each in self.tensors(call)]))
 
     def _with_forward(self, call: str, made: list[Any]) -> list[Any]:
@@ -307,109 +344,36 @@ class _Callable(ABC):
         return self._bound[key]
 
 
-@dataclass(frozen=True)
-class Operation(_Callable):
+@dataclass(frozen=True, init=False)
+class Operation(Chain):
     """An operator with its calls by name.
 
     Attributes:
         name: of the operator, such as `aten::conv2d`.
         calls: name -> call; the names are the values of the axis `call`.
-        allow_tf32: whether its products in float32 may use TensorFloat-32; None to leave PyTorch's setting. Products of matrices have one
-            setting in a process, so it must be the same for all of them.
-        hot: number of the first calls that are measured by default; None for all.
+        allow_tf32, hot: see `Chain`.
     """
 
     name: str
-    calls: Mapping[str, Call]
-    allow_tf32: bool | None = None
-    hot: int | None = None
-    _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
-    def tensors(self, call: str) -> tuple[Strided | Listed, ...]:
-        return self.calls[call].tensors
+    def __init__(self, name: str, calls: Mapping[str, Call], allow_tf32: bool | None = None, hot: int | None = None) -> None:
+        super().__init__(calls, allow_tf32, hot)
+        object.__setattr__(self, "name", name)
 
-    def flops(self, call: str) -> int:
-        return self.calls[call].flops
-
-    def bytes(self, call: str) -> int:
-        return self.calls[call].bytes
+    def steps(self, call: str) -> Sequence[Step]:
+        return (Step(self.name, self.calls[call]),)
 
     def arguments(self, call: str, *tensors: Any) -> list[Any]:
         """All arguments of a call, in order, with tensors of the trace's shapes and strides."""
         given = iter(tensors)
         return [_filled(each, given, tensors) for each in self.calls[call].arguments]
 
-    def _set_precision(self) -> None:
-        _set_tf32(self.name, self.allow_tf32)
-
     def _with_forward(self, call: str, made: list[Any]) -> list[Any]:
-        if self.name not in torch_attention.BACKWARD:
-            return made
-        schema = _overload(self.name, self.calls[call].arguments)._schema.arguments
-        given = self.arguments(call, *made)
-        torch_attention.fill_forward({each.name: value for each, value in zip(schema, given, strict=True)})
+        if self.name in torch_attention.BACKWARD:
+            schema = _overload(self.name, self.calls[call].arguments)._schema.arguments
+            given = self.arguments(call, *made)
+            torch_attention.fill_forward({each.name: value for each, value in zip(schema, given, strict=True)})
         return made
-
-    def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
-        return _function_of(self.name, self.calls[call], on_gpu, in_float64)
-
-
-class Step(NamedTuple):
-    """An operator of a chain.
-
-    Attributes:
-        name: of the operator.
-        call: its arguments.
-        takes: which of its tensors is the output of the operator before; None for the first operator.
-    """
-
-    name: str
-    call: Call
-    takes: int | None = None
-
-
-@dataclass(frozen=True)
-class Chain(_Callable):
-    """Operators that take the output of the one before, with their calls by name. Its output is the output of the last one.
-
-    Attributes:
-        calls: name -> operators in order; the names are the values of the axis `call`.
-        allow_tf32, hot: see `Operation`.
-    """
-
-    calls: Mapping[str, Sequence[Step]]
-    allow_tf32: bool | None = None
-    hot: int | None = None
-    _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
-
-    def tensors(self, call: str) -> tuple[Strided | Listed, ...]:
-        return tuple(each for step in self.calls[call] for place, each in enumerate(step.call.tensors) if place != step.takes)
-
-    def flops(self, call: str) -> int:
-        return sum(step.call.flops for step in self.calls[call])
-
-    def bytes(self, call: str) -> int:
-        return sum(step.call.bytes for step in self.calls[call])
-
-    def _set_precision(self) -> None:
-        for name in {step.name for steps in self.calls.values() for step in steps}:
-            _set_tf32(name, self.allow_tf32)
-
-    def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
-        steps = self.calls[call]
-        functions = [_function_of(step.name, step.call, on_gpu, in_float64) for step in steps]
-        counts = [len(step.call.tensors) - (step.takes is not None) for step in steps]
-
-        def run(*given: Any) -> Outputs:
-            output, begin = None, 0
-            for step, function, count in zip(steps, functions, counts, strict=True):
-                tensors = [*given[begin : begin + count]]
-                if step.takes is not None:
-                    tensors.insert(step.takes, output)
-                output, begin = function(*tensors), begin + count
-            return output
-
-        return run
 
 
 def _function_of(name: str, call: Call, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
