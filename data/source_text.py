@@ -83,11 +83,9 @@ class _Reader:
         inner = PurePosixPath(name) if ".." not in name else PurePosixPath(other.name)
         if other.parent.resolve().is_relative_to(file.parent.resolve()):
             inner = shown_path.parent / inner
-        return f'#line 1 "{inner}"\n{_whole_lines(self.read(other, inner))}#line {line + 1} "{shown_path}"\n'
-
-
-def _whole_lines(text: str) -> str:
-    return text if not text or text.endswith("\n") else f"{text}\n"
+        included = self.read(other, inner)
+        included += "\n" if included and not included.endswith("\n") else ""
+        return f'#line 1 "{inner}"\n{included}#line {line + 1} "{shown_path}"\n'
 
 
 def code(text: str) -> list[str]:

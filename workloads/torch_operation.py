@@ -354,7 +354,7 @@ class Operation(Chain):
         allow_tf32, hot: see `Chain`.
     """
 
-    name: str
+    name: str = ""
 
     def __init__(self, name: str, calls: Mapping[str, Call], allow_tf32: bool | None = None, hot: int | None = None) -> None:
         super().__init__(calls, allow_tf32, hot)

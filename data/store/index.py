@@ -116,13 +116,13 @@ def _entries(rows: pa.Table, paths: Mapping[str, Path]) -> Iterator[Entry]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column, equal ones as one object: most columns have a few."""
     if pa.types.is_timestamp(column.type):
-        return [_time(value) for value in column.cast(pa.int64()).to_pylist()]
+        return [time_of(value) for value in column.cast(pa.int64()).to_pylist()]
     coded = column.combine_chunks().dictionary_encode("encode")
     distinct = coded.dictionary.to_pylist()
     return [distinct[code] for code in coded.indices.to_pylist()]
 
 
-def _time(us: int) -> datetime:
+def time_of(us: int) -> datetime:
     """A time of microseconds since 1970. pyarrow would import pandas to make it."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
 

@@ -5,9 +5,8 @@ import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -291,14 +290,9 @@ def _read_run(path: Path) -> Run:
         read = with_later(read, schema.RUN)
         if wrong := checks.first_problem(schema.RUN, read):
             raise StoreError(f"{file}: {wrong}; {cure(file)}")
-        return Run(path, _info(read), tuple(name for name in schema.TABLES if name in tables))
-
-
-def _info(row: pa.Table) -> dict[str, Any]:
-    """The row of table `run`. Its time is made here: pyarrow would import pandas to make it."""
-    started_us = row["started_at"].cast(pa.int64())[0].as_py()
-    info = row.drop_columns(["started_at"]).to_pylist()[0]
-    return {**info, "started_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=started_us)}
+        started_us = read["started_at"].cast(pa.int64())[0].as_py()
+        info = {**read.drop_columns(["started_at"]).to_pylist()[0], "started_at": index.time_of(started_us)}
+        return Run(path, info, tuple(name for name in schema.TABLES if name in tables))
 
 
 def _checked(run: Run) -> Run:

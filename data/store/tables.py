@@ -53,7 +53,10 @@ def excess(table: Table, metadata: pq.FileMetaData) -> str:
     most = of(table.name)
     if metadata.num_rows > most.rows:
         return f"has {metadata.num_rows:,} rows, and at most {most.rows:,} are read"
-    size = metadata.num_rows * sum(_width(column.type) for column in table.columns)
+    kinds = [column.type for column in table.columns]
+    size = metadata.num_rows * sum(
+        _BYTES_OF_A_CODE if pa.types.is_string(each) else max(1, each.bit_width // 8) for each in kinds
+    )
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         size += sum(
@@ -75,10 +78,6 @@ def excess_of_texts(table: str, texts: pa.ChunkedArray) -> str:
 
 def _too_many(size: int, most: Budget) -> str:
     return f"takes {size / 1e9:,.1f} GB in memory, and at most {most.bytes / 1e9:g} GB are read" if size > most.bytes else ""
-
-
-def _width(kind: pa.DataType) -> int:
-    return _BYTES_OF_A_CODE if pa.types.is_string(kind) else max(1, kind.bit_width // 8)
 
 
 SUFFIX: Final = ".parquet"

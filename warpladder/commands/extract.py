@@ -127,13 +127,10 @@ def command(
         raise Error(f"{trace}: none of its operations can be called again; the table has the reasons")
     text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, eager, rank))
     new.write({out: text})
-    line = f"wrote {out}; next: warpladder record {out}{_forms(*bench_file.counts(chosen))}"
+    usual, forms = bench_file.counts(chosen)
+    left_out = f" ({usual} of {forms} forms, with most of the time; all with --set full)" if usual < forms else ""
+    line = f"wrote {out}; next: warpladder record {out}{left_out}"
     (say if form == "json" else print)(one_line(line))
-
-
-def _forms(by_default: int, number: int) -> str:
-    """Tell which forms the next command leaves out."""
-    return f" ({by_default} of {number} forms, with most of the time; all with --set full)" if by_default < number else ""
 
 
 @click.command("forecast")

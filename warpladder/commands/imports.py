@@ -94,6 +94,7 @@ def import_command(
     PyTorch's profiler or of JAX as JSON, compressed or not.
     """
     from warpladder.collectors.core.signals import Leave
+    from warpladder.collectors.jobs.job import profiles
     from warpladder.collectors.trace.report import ReportError
     from warpladder.data.naming import NamingError
     from warpladder.data.store import StoreError
@@ -103,7 +104,8 @@ def import_command(
     if job:
         if variant_from:
             raise click.UsageError("--variant-from names ranges of one trace; leave it out with --job")
-        imported = _import_job(_profiles(paths), data_dir, label, workers or 0, scheduler or "")
+        found = dict.fromkeys(path for place in paths for path in profiles(str(place)))
+        imported = _import_job(list(found), data_dir, label, workers or 0, scheduler or "")
         _print([imported], form)
         if not imported.complete:
             raise click.exceptions.Exit(ExitCode.WRONG)
@@ -197,13 +199,6 @@ def _import_merged(path: Path, data_dir: Path, label: str) -> _Imported:
     for line in lines:
         say(line)
     return _import_job([path], data_dir, label or path.name.split(".")[0], 0, "", len(lines))
-
-
-def _profiles(places: Sequence[Path]) -> list[Path]:
-    """The profiles in folders and of patterns, each once."""
-    from warpladder.collectors.jobs.job import profiles
-
-    return list(dict.fromkeys(path for place in places for path in profiles(str(place))))
 
 
 def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int, scheduler: str, printed: int = 0) -> _Imported:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ from warpladder.data.files import one_line
 from warpladder.errors import Error
 
 if TYPE_CHECKING:
-    from warpladder.collectors.core.progress import Progress
     from warpladder.recording import Order
 
 
@@ -185,6 +184,7 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
     """
     from warpladder import recording, screen
     from warpladder.collectors.core.environment import CollectorError
+    from warpladder.collectors.core.progress import Progress
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.trace.report import ReportError
     from warpladder.commands import ending
@@ -193,8 +193,9 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
     with screen.set_aside():
         planned = recording.plan(order)
     with Stop() as stop:
+        show: recording.Show = (lambda _: nullcontext(Progress())) if quiet else TerminalProgress
         try:
-            run_id = recording.record(planned, stop, _no_progress if quiet else TerminalProgress, screen.say)
+            run_id = recording.record(planned, stop, show, screen.say)
         except (CollectorError, ReportError) as error:
             if not stop.number:
                 raise
@@ -210,10 +211,3 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
         raise click.exceptions.Exit(stop.exit_code)
     if summary:
         ending.exit_if_wrong(path, order.request.variants)
-
-
-def _no_progress(headline: str) -> AbstractContextManager["Progress"]:
-    """Progress that prints nothing."""
-    from warpladder.collectors.core.progress import Progress
-
-    return nullcontext(Progress())

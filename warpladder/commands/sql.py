@@ -170,7 +170,7 @@ def _documentation(names: Sequence[str]) -> str:
                 column.name,
                 f"{column.type}{'?' if column.nullable else ''}",
                 column.unit,
-                _meaning(column.meaning, column.values),
+                f"{column.meaning} ({', '.join(column.values)})" if column.values else column.meaning,
             )
             for column in table.columns
         ]
@@ -180,7 +180,3 @@ def _documentation(names: Sequence[str]) -> str:
             *plain_table(("column", "type", "unit", "meaning"), rows, min(columns(), _WIDEST)),
         ]
     return plain_lines(lines[1:])
-
-
-def _meaning(meaning: str, values: Sequence[str]) -> str:
-    return f"{meaning} ({', '.join(values)})" if values else meaning

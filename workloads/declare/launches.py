@@ -154,10 +154,6 @@ def ceil_div(a: int, b: int) -> int:
 # -- copies ----------------------------------------------------------------------------------------------------------------------
 
 
-def _one_part(case: Case, config: Params) -> Sequence[Part]:
-    return [Part(case, 0)]
-
-
 @dataclass(frozen=True)
 class Pageable:
     """From and to ordinary host memory, before and after the kernels."""
@@ -190,7 +186,7 @@ class Overlapped:
             however small it is, and the first kernels often wait for several small inputs. 0 copies each input by itself.
     """
 
-    parts: Callable[[Case, Params], Sequence[Part]] = _one_part
+    parts: Callable[[Case, Params], Sequence[Part]] = lambda case, config: [Part(case, 0)]
     streams: int = 1
     gathered: tuple[str, ...] = ()
     together_bytes: int = 0

@@ -135,15 +135,13 @@ def _is_own_path(file: str, caches: tuple[str | None, ...]) -> bool:
         return False
     path = path.resolve() if path.exists() else path.absolute()
     parts = path.parts
-    if _INSTALLED & set(parts) or any(part.startswith(_GENERATED) for part in parts) or _is_in_cache_of_triton(parts):
+    if _INSTALLED & set(parts) or any(part.startswith(_GENERATED) for part in parts):
+        return False
+    if (".triton", "cache") in itertools.pairwise(parts):
         return False
     if any(path.is_relative_to(Path(folder).absolute()) for folder in caches if folder):
         return False
     return not _is_ours(file) and not any(path.is_relative_to(folder) for folder in _of_python())
-
-
-def _is_in_cache_of_triton(parts: tuple[str, ...]) -> bool:
-    return any(pair == (".triton", "cache") for pair in itertools.pairwise(parts))
 
 
 @cache

@@ -169,14 +169,6 @@ class WrongOutput(Exception):
 Compared = Callable[[np.ndarray, np.ndarray], str | tuple[np.ndarray, np.ndarray]]
 
 
-def _always(case: Case, config: Params) -> str | None:
-    return None
-
-
-def _none(case: Case, config: Params) -> Mapping[str, Buffer]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Variant(ABC):
     """The fields that every kind of variant has.
@@ -203,7 +195,7 @@ class Variant(ABC):
     role: Role
     precision: Precision = "fp32"
     configs: tuple[Params, ...] = ({},)
-    skip: Callable[[Case, Params], str | None] = _always
+    skip: Callable[[Case, Params], str | None] = lambda case, config: None
     reference: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
     place: int | None = None
     of_case: Callable[[Case], Precision] | None = None
@@ -268,7 +260,7 @@ class CudaVariant(Variant):
 
     source: Path | str = ""
     launches: Callable[[Case, Params], Sequence[Step]] = lambda case, config: ()
-    scratch: Callable[[Case, Params], Mapping[str, Buffer]] = _none
+    scratch: Callable[[Case, Params], Mapping[str, Buffer]] = lambda case, config: {}
     constants: Mapping[str, str] = field(default_factory=dict)
     min_compute_capability: tuple[int, int] = (7, 5)
     only_architecture: str = ""

@@ -77,7 +77,7 @@ class Axes:
 
     def _declared(self, name: str, values: Sequence[Any]) -> Axis:
         default = str(values[0]) if len(values) == 1 else ""
-        if _is_whole(values):
+        if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
             return Axis(name, min(1, *values), _MOST, default=default)
         return Axis(name, words=tuple(self._by_text[name]), default=default)
 
@@ -177,18 +177,6 @@ def _checked_value(name: str, value: Any) -> Any:
     return value
 
 
-def _is_whole(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-
-
-def _accepted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the values that a function has parameters for."""
-    parameters = inspect.signature(function).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
-        return dict(values)
-    return {name: value for name, value in values.items() if name in parameters}
-
-
 def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **more: Any) -> Any:
     """Call a function of axes, with those that it takes.
 
@@ -196,17 +184,15 @@ def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **
         WorkloadError: it has a parameter without default that is no axis.
     """
     arguments = {**values, **more}
-    for parameter in inspect.signature(function).parameters.values():
-        empty = parameter.default is inspect.Parameter.empty
-        if (
-            empty
-            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-            and parameter.name not in arguments
-        ):
+    parameters = inspect.signature(function).parameters
+    for name, each in parameters.items():
+        needed = each.default is each.empty and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        if needed and name not in arguments:
             raise WorkloadError(
-                f"{place_of(function)} takes {parameter.name}, which is no axis; the axes are {', '.join(values) or 'none'}"
+                f"{place_of(function)} takes {name}, which is no axis; the axes are {', '.join(values) or 'none'}"
             )
-    return function(**_accepted(function, arguments))
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    return function(**{name: value for name, value in arguments.items() if takes_any or name in parameters})
 
 
 # -- variants --------------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ The functions are declared by decorators. `workload` makes of them the `Workload
 other. `docs/own-kernel.md` has complete examples.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -378,7 +379,9 @@ class Benchmark:
             self._inputs, self._reference, self._outputs, special, self._gradients, self._compare, self.rounded_reference
         )
         maker = Maker(problem, self._axes, self._library, self._device, self._has_kernels)
-        variants = _numbered([make(maker) for make in self._declared])
+        places = itertools.count(1)  # of the rungs, unless a name has a number
+        made = [make(maker) for make in self._declared]
+        variants = tuple(replace(each, place=next(places)) if each.role == "rung" else each for each in made)
         on_host = [variant.name for variant in variants if variant.kind == "host"]
         baseline = self._baseline or variants[0].name
         return Workload(
@@ -398,9 +401,3 @@ class Benchmark:
             in_single=problem.in_single,
             comparisons=problem.comparisons,
         )
-
-
-def _numbered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """The variants, with the rungs on the ladder in the order of their declaration, unless a name has a number."""
-    places = iter(range(1, len(variants) + 1))
-    return tuple(replace(each, place=next(places)) if each.role == "rung" else each for each in variants)

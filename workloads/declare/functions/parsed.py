@@ -112,7 +112,7 @@ class ParsedFile:
     def around(self, node: ast.AST) -> ast.AST:
         """The class at the top level that holds a method; the node itself for anything else."""
         for statement in _top_level(self.tree.body):
-            if isinstance(statement, ast.ClassDef) and _holds(statement, node):
+            if isinstance(statement, ast.ClassDef) and any(each is node for each in ast.walk(statement)):
                 return statement
         return node
 
@@ -135,10 +135,12 @@ class ParsedFile:
         def rank(each: ast.Lambda) -> tuple[int, tuple[int, int], int]:
             last = each.end_lineno, each.end_col_offset
             inside = sum((each.lineno, each.col_offset) <= place < last for place in places)
-            return -inside, _size(each), each.col_offset
+            lines, columns = (each.end_lineno or 0) - each.lineno, (each.end_col_offset or 0) - each.col_offset
+            return -inside, (lines, columns), each.col_offset
 
         best = min(candidates, key=rank, default=None)
-        return best and next((each for each in _top_level(self.tree.body) if _is_assignment_of(each, best)), best)
+        assigned = (each for each in _top_level(self.tree.body) if isinstance(each, ast.Assign | ast.AnnAssign))
+        return best and next((each for each in assigned if each.value is best), best)
 
 
 @dataclass
@@ -299,15 +301,3 @@ def _free(node: ast.AST) -> set[str]:
         names |= {each.get_name() for each in scope.get_symbols() if each.is_referenced() and (module or each.is_global())}
         scopes += scope.get_children()
     return names
-
-
-def _holds(node: ast.AST, other: ast.AST) -> bool:
-    return any(each is other for each in ast.walk(node))
-
-
-def _size(node: ast.expr) -> tuple[int, int]:
-    return (node.end_lineno or 0) - node.lineno, (node.end_col_offset or 0) - node.col_offset
-
-
-def _is_assignment_of(statement: ast.stmt, value: ast.AST) -> bool:
-    return isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is value

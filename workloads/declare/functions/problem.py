@@ -75,14 +75,7 @@ class Problem:
         stored: dict[str, np.ndarray] = {}
         for name, value in self._by_name(returned, where).items():
             if arrays.library_of(value):
-                try:
-                    values[name], stored[name] = arrays.stored(value)
-                except ValueError as error:
-                    raise WorkloadError(f"{where}: {name}: {error}") from error
-                except Exception as error:  # a sparse tensor, or one without data
-                    raise WorkloadError(
-                        f"{where}: {name} cannot be read ({_error_text(error)}); give an array with elements"
-                    ) from error
+                values[name], stored[name] = _read(arrays.stored, name, value, where)
             elif issubclass(type(value), NUMBERS):
                 values[name] = value
             else:
@@ -248,14 +241,7 @@ class Problem:
         if not arrays.library_of(value):
             cure = arrays.array_of(value, "return", "an array, or a tuple or dict of arrays")
             raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; {cure}")
-        try:
-            array = arrays.on_host(value)
-        except ValueError as error:
-            raise WorkloadError(f"{where}: {name}: {error}") from error
-        except Exception as error:  # a sparse tensor, or one without data
-            raise WorkloadError(
-                f"{where}: {name} cannot be read ({_error_text(error)}); give an array with elements"
-            ) from error
+        array = _read(arrays.on_host, name, value, where)
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
         return np.ascontiguousarray(widened(array, arrays.dtype_of(value))).reshape(tuple(value.shape))
 
@@ -272,6 +258,17 @@ class Problem:
             {name: Buffer(form.stored_shape, form.dtype, varies=form.varies) for name, form in forms.items()}
             for forms in (inputs, gave)
         )
+
+
+def _read(read: Callable[[Any], Any], name: str, value: Any, where: str) -> Any:
+    """What reads an array gives. Raises WorkloadError."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise WorkloadError(f"{where}: {name}: {error}") from error
+    except Exception as error:  # a sparse tensor, or one without data
+        what = f"{type(error).__name__}: {locate.text_of(error)[:200]}"
+        raise WorkloadError(f"{where}: {name} cannot be read ({what}); give an array with elements") from error
 
 
 def _verdict(comparison: Comparison, inputs: Mapping[str, Any], output: np.ndarray, reference: np.ndarray) -> Verdict:
@@ -317,10 +314,6 @@ def outputs_by_name(returned: Any, where: str) -> dict[str, Any]:
     values = list(returned) if issubclass(type(returned), tuple | list) else [returned]
     names = ["out"] if len(values) == 1 else [f"out{number}" for number in range(len(values))]
     return dict(zip(names, values, strict=True))
-
-
-def _error_text(error: Exception) -> str:
-    return f"{type(error).__name__}: {locate.text_of(error)[:200]}"
 
 
 def _keywords(function: Callable[..., Any]) -> set[str]:

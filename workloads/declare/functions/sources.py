@@ -158,7 +158,8 @@ class Reach:
     def _kernels_and_libraries(self) -> list[str]:
         """Kernels that no statement holds as they are, and compiled libraries."""
         nodes = [node for pieces in self._pieces.values() for node in pieces.nodes.values()]
-        written = {text.strip() for node in nodes for each in ast.walk(node) if (text := _text_in(each))}
+        constants = (each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant))
+        written = {text.strip() for text in constants if isinstance(text, str)}
         kernels = {name: code.strip("\n") for name, code in self._texts.items() if code.strip() not in written}
         return [*(f"# {name}, as the file makes it\n{code}" for name, code in kernels.items()), *self._libraries]
 
@@ -414,7 +415,3 @@ def _is_ours(value: object) -> bool:
         return value.__name__.partition(".")[0] == _OURS
     kind = value if isinstance(value, type | FunctionType) else type(value)
     return str(kind.__module__).partition(".")[0] == _OURS
-
-
-def _text_in(node: ast.AST) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

@@ -250,7 +250,11 @@ class Maker:
 
     def _common(self, declaration: Mapping[str, Any]) -> dict[str, Any]:
         declared: Precision | None = declaration["precision"]
-        of_case = None if declared else self._precision_at
+
+        def precision_at(case: Case) -> Precision:
+            return precision_of(self._problem.arguments(case).forms.values())
+
+        of_case = None if declared else precision_at
         return {"precision": declared or self._precision, "of_case": of_case, "configs": declaration["configs"]}
 
     @cached_property
@@ -282,9 +286,6 @@ class Maker:
         """The precision of a variant that declares none, over all cases."""
         mixed = any(is_of_types(values) for values in self._axes.values.values())
         return "mixed" if mixed else precision_of(self._first_forms)
-
-    def _precision_at(self, case: Case) -> Precision:
-        return precision_of(self._problem.arguments(case).forms.values())
 
     def _bind(
         self,

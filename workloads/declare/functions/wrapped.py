@@ -99,10 +99,14 @@ def plain(value: object, deep: int = 4) -> str | None:
 
 def cuda_code(thing: object) -> str | None:
     """The CUDA C++ of CuPy's RawKernel or RawModule, or the digest of the compiled file that it was loaded from; else None."""
-    if type(thing).__name__ not in ("RawKernel", "RawModule") or type(thing).__module__.partition(".")[0] != "cupy":
-        return None if not _looks_raw(thing) else str(attribute(thing, "code"))
-    code, file = attribute(thing, "code"), attribute(thing, "file_path")
-    return code if isinstance(code, str) else f"// {digest_of(Path(file))}" if isinstance(file, str) else None
+    kind = type(thing)
+    if not kind.__name__.endswith(("RawKernel", "RawModule")):  # or an object of another library that holds its text alike
+        return None
+    if isinstance(code := attribute(thing, "code"), str):
+        return code
+    is_of_cupy = kind.__name__ in ("RawKernel", "RawModule") and kind.__module__.partition(".")[0] == "cupy"
+    file = attribute(thing, "file_path") if is_of_cupy else None
+    return f"// {digest_of(Path(file))}" if isinstance(file, str) else None
 
 
 def library_of(thing: object) -> Path | None:
@@ -174,7 +178,8 @@ def comment_of(function: object) -> str:
     try:
         return f"# {name}: compiled, of {package} {metadata.version(package)}"
     except (metadata.PackageNotFoundError, ValueError):
-        return f"# {name}: compiled, of Python {platform.python_version()}" if _is_of_python(package) else f"# {name}: compiled"
+        of_python = package in sys.builtin_module_names or package in sys.stdlib_module_names
+        return f"# {name}: compiled, of Python {platform.python_version()}" if of_python else f"# {name}: compiled"
 
 
 def _within(thing: object) -> object | None:
@@ -187,25 +192,11 @@ def _within(thing: object) -> object | None:
         return next((vars(thing)[name] for name in names if callable(vars(thing).get(name))), None)
     if type(thing) is functools.partial:
         return thing.func
-    if _is_of_package(thing, "numpy", "builtins") and not hasattr(
-        thing, "pyfunc"
-    ):  # `np.sum` is made of a function of NumPy's own
-        return None
-    return next((inner for name in _WITHIN if _is_like_a_function(inner := attribute(thing, name))), None)
-
-
-def _is_like_a_function(thing: object) -> bool:
-    return callable(thing) or callable(attribute(thing, "run"))  # Triton's autotuner can only be indexed, and run
-
-
-def _is_of_package(thing: object, *packages: str) -> bool:
-    return type(thing).__module__.partition(".")[0] in packages
-
-
-def _looks_raw(thing: object) -> bool:
-    """Whether a kernel object of another library holds its CUDA C++ as a text `code` beside a name or options."""
-    kind = type(thing).__name__.endswith(("RawKernel", "RawModule"))
-    return kind and isinstance(attribute(thing, "code"), str)
+    if type(thing).__module__.partition(".")[0] in ("numpy", "builtins") and not hasattr(thing, "pyfunc"):
+        return None  # `np.sum` is made of a function of NumPy's own
+    made_of = (attribute(thing, name) for name in _WITHIN)
+    # Triton's autotuner can only be indexed, and run.
+    return next((inner for inner in made_of if callable(inner) or callable(attribute(inner, "run"))), None)
 
 
 def _settings(layer: object) -> list[str]:
@@ -257,10 +248,6 @@ def _full_name(thing: Any) -> str:
     module = neighbours.as_written(str(attribute(thing, "__module__") or ""))
     name = _name_of(thing)
     return name if module in ("builtins", "__main__", "") else f"{module}.{name}"
-
-
-def _is_of_python(package: str) -> bool:
-    return package in sys.builtin_module_names or package in sys.stdlib_module_names
 
 
 def _digest_of_code(code: CodeType) -> str:
