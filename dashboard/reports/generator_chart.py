@@ -44,6 +44,7 @@ from warpladder.dashboard.reports.generator import (
     SCOPES,
     WORKLOAD,
 )
+from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale
 from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,
@@ -51,7 +52,6 @@ from warpladder.dashboard.ui.template import (
     blank,
     error_bars,
     hatch,
-    name_rows,
     palette,
     patterns,
     samples,
@@ -276,21 +276,22 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
     cut = len(frame) > _MOST_BARS
     until_ns = int(np.sort(frame["start_ns"])[_MOST_BARS]) if cut else whole_ns
     shown = frame[frame["start_ns"] < until_ns] if cut else frame
-    figure = blank(look.theme, _ROW_PX * len(keys) + 112)
+    names = [_execution_label(row) for row in keys.to_dict("records")]
+    ends = {"range": [len(keys) - 0.45, -0.45], "zeroline": False}
+    figure = rows_of_bars(look, names, _ROW_PX, 112, least=1, **ends)
     drawn = [kind for kind in KINDS if (shown["kind"] == kind).any()]
     colors = [palette(look.theme)[_COLORS[kind]] if kind in _COLORS else look.tones.muted for kind in drawn]
     for kind, color, pattern in zip(drawn, colors, patterns(colors), strict=True):
         rows = shown[shown["kind"] == kind].to_dict("records")
         middle, height = _BANDS.get(kind, _KERNELS)
-        figure.add_bar(
-            x=[row["end_ns"] - row["start_ns"] for row in rows],
+        add_bars(
+            figure,
+            [row["end_ns"] - row["start_ns"] for row in rows],
+            [_execution_hover(row) for row in rows],
             base=[row["start_ns"] for row in rows],
-            orientation="h",
             name=kind,
             width=height,
             y=[row_of[row["variant"], row["config"]] + middle for row in rows],
-            hoverinfo="text",
-            hovertext=[_execution_hover(row) for row in rows],
             marker={"color": color, "pattern": hatch(pattern), "line": {"width": 0}},
         )
     figure.update_layout(
@@ -298,13 +299,7 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"t": 56, "r": 28},  # two lines of legend
     )
-    figure.update_xaxes(
-        range=[0, until_ns],
-        title_text="time from the start of an execution",
-        **ticks(0, until_ns, format_duration, logarithmic=False),
-    )
-    labels = [_execution_label(row) for row in keys.to_dict("records")]
-    name_rows(figure, labels, look, range=[len(keys) - 0.45, -0.45], zeroline=False)
+    scale(figure, "time from the start of an execution", until_ns)
     left_out = (
         f" The chart has the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline "
         "has all of them."

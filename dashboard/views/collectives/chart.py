@@ -13,7 +13,8 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_rate,
 )
-from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, hatch, name_rows, palette, text, ticks
+from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
+from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, hatch, palette, text, ticks
 from warpladder.dashboard.ui.text import cut
 
 _MOST_BARS: Final = 12
@@ -33,38 +34,16 @@ def times(frame: pd.DataFrame, look: Look) -> Chart:
     """Stacked bars of `query.by_kind`, not empty: time waited and transferred, and kernels that were not matched."""
     shown = frame.head(_MOST_BARS)
     rows = shown.to_dict("records")
-    figure = blank(look.theme, 34 * max(len(rows), 2) + 90)
-    for (column, name, pattern), color in zip(_PARTS, _colors(look), strict=True):
+    figure = rows_of_bars(look, [text(cut(_who(row), _NAME_CHARACTERS)) for row in rows], 34, 90, least=2)
+    colors = look.tones.bad, look.tones.good, look.tones.muted
+    for (column, name, pattern), color in zip(_PARTS, colors, strict=True):
         if frame[column].any():
-            figure.add_bar(
-                x=shown[column].clip(lower=0),
-                y=list(range(len(rows))),
-                orientation="h",
-                name=name,
-                width=0.7,
-                hoverinfo="text",
-                hovertext=[_time_hover(row) for row in rows],
-                marker={"color": color, "pattern": hatch(pattern, 0.25)},
-            )
-    longest = max(float((shown["wait_ns"] + shown["transfer_ns"].clip(lower=0) + shown["unmatched_ns"]).max()), 1.0)
-    for place, row in enumerate(rows):
-        figure.add_annotation(
-            x=row["wait_ns"] + max(row["transfer_ns"], 0) + row["unmatched_ns"],
-            y=place,
-            xanchor="left",
-            xshift=6,
-            showarrow=False,
-            font={"size": 12},
-            text=text(_beside(row)),
-        )
-    name_rows(figure, [text(cut(_who(row), _NAME_CHARACTERS)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
-    axis = ticks(0, longest, format_duration, logarithmic=False)
-    figure.update_xaxes(range=[0, 1.55 * longest], title_text="sum over ranks", **axis)
-    figure.update_layout(
-        barmode="stack",
-        margin={"t": 34},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
-    )
+            style = {"name": name, "width": 0.7, "marker": {"color": color, "pattern": hatch(pattern, 0.25)}}
+            add_bars(figure, shown[column].clip(lower=0), [_time_hover(row) for row in rows], **style)
+    ends = shown["wait_ns"] + shown["transfer_ns"].clip(lower=0) + shown["unmatched_ns"]
+    write_beside(figure, ends, [text(_beside(row)) for row in rows])
+    scale(figure, "sum over ranks", max(float(ends.max()), 1.0), 1.55)
+    figure.update_layout(barmode="stack", **LEGEND)
     more = f" The first {len(rows)} of {len(frame)} groups and kinds are drawn." if len(rows) < len(frame) else ""
     note = look.note(f"times of communication kernels, summed over ranks. {_TIMES}{more}")
     return Chart("collectives-time", _times_title(frame), figure, frame, note)
@@ -129,10 +108,6 @@ def _bandwidth_title(told: pd.DataFrame) -> str:
     same = _who(worst) == _who(best)
     what = "" if same else f"{_who(worst)} "
     return f"{title}; {what}{format_percent(worst['percent_of_best'])} of {'that' if same else 'its best'} at {format_bytes(worst['bytes'])}"
-
-
-def _colors(look: Look) -> tuple[str, str, str]:
-    return look.tones.bad, look.tones.good, look.tones.muted
 
 
 def _times_title(frame: pd.DataFrame) -> str:

@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from warpladder.dashboard.core.critical_path import CriticalPath
 from warpladder.dashboard.core.numbers import format_duration, format_percent
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, hatch, name_rows, palette, text, ticks
+from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
+from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.critical_path import query
 
@@ -38,7 +39,7 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
     place = {lane: number for number, lane in enumerate([*lanes, query.OTHERS])}
     rows = pieces.assign(y=pieces["lane"].map(place)).to_dict("records")
     lane_px = _LANE_PX if len(names) <= _HIGH_LANES else _LOW_LANE_PX
-    figure = blank(look.theme, lane_px * max(len(names), 2) + _AROUND_PX)
+    figure = rows_of_bars(look, names, lane_px, _AROUND_PX, least=2, title_text="rank", zeroline=False)
     figure.add_scatter(
         x=[time for row in rows for time in (row["start_ns"], row["end_ns"])],
         y=[row["y"] for row in rows for _ in range(2)],
@@ -75,10 +76,8 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
             hoverinfo="text",
             hovertext=[_hover(row, found) for row in inferred],
         )
-    name_rows(figure, names, look, range=[len(names) - 0.4, -0.6], title_text="rank", zeroline=False)
-    axis = ticks(0, found.span.duration_ns, format_duration, logarithmic=False)
-    figure.update_xaxes(range=[0, found.span.duration_ns], title_text="since the start of the iteration", **axis)
-    figure.update_layout(margin={"t": 34}, legend={**ABOVE, "traceorder": "normal"})
+    scale(figure, "since the start of the iteration", found.span.duration_ns)
+    figure.update_layout(**LEGEND)
     which = "the whole profile" if found.span.iteration is None else f"iteration {found.span.iteration}"
     note = look.note(
         f"{which}; path of {len(found.segments)} segments through {pieces['rank'].nunique()} of {len(found.ranks)} ranks. At each time, what "
@@ -97,31 +96,18 @@ def gains(found: CriticalPath, look: Look) -> Chart:
     by = "gain_ns" if found.replayed else "tenth_ns"
     shown = frame.sort_values([by, "time_ns"], ascending=False, kind="stable").head(_MOST_BARS)
     rows = shown.to_dict("records")
-    figure = blank(look.theme, 28 * max(len(rows), 3) + 100)
-    places, shades = list(range(len(rows))), palette(look.theme)
+    figure = rows_of_bars(look, [text(cut(row["kernel"], _NAME_CHARACTERS)) for row in rows], 28, 100)
     bars = [("tenth_ns", "a tenth of its time on the path", look.tones.muted, "/")]
-    bars += [("gain_ns", "replayed", shades[2], "")] if found.replayed else []
+    bars += [("gain_ns", "replayed", palette(look.theme)[2], "")] if found.replayed else []
     for column, name, color, pattern in bars:
-        figure.add_bar(
-            x=shown[column],
-            y=places,
-            orientation="h",
-            name=name,
-            width=0.7 if column == "tenth_ns" else 0.45,
-            marker={"color": color, "pattern": hatch(pattern, 0.25), "opacity": 0.55 if column == "tenth_ns" else 1.0},
-            hoverinfo="text",
-            hovertext=[_gain_hover(row, found) for row in rows],
-        )
-    longest = max(float(shown["tenth_ns"].max()), float(shown[by].max()), 1.0)
-    for place, row in enumerate(rows):
-        figure.add_annotation(
-            x=max(row["tenth_ns"], row[by]), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
-            text=text(f"{format_duration(row[by])}, {format_percent(100 * row[by] / found.span.duration_ns)}"),
-        )  # fmt: skip
-    name_rows(figure, [text(cut(row["kernel"], _NAME_CHARACTERS)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
-    axis = ticks(0, longest, format_duration, logarithmic=False)
-    figure.update_xaxes(range=[0, 1.35 * longest], title_text="gain of the iteration", **axis)
-    figure.update_layout(barmode="overlay", margin={"t": 34}, legend={**ABOVE, "traceorder": "normal"})
+        width, opacity = (0.7, 0.55) if column == "tenth_ns" else (0.45, 1.0)
+        marker = {"color": color, "pattern": hatch(pattern, 0.25), "opacity": opacity}
+        add_bars(figure, shown[column], [_gain_hover(row, found) for row in rows], name=name, width=width, marker=marker)
+    ends, lasts = shown[["tenth_ns", by]].max(axis=1), found.span.duration_ns
+    words = [text(f"{format_duration(row[by])}, {format_percent(100 * row[by] / lasts)}") for row in rows]
+    write_beside(figure, ends, words)
+    scale(figure, "gain of the iteration", max(float(ends.max()), 1.0), 1.35)
+    figure.update_layout(barmode="overlay", **LEGEND)
     bound = query.bound(found)
     more = f" The first {len(rows)} of {len(frame)} are drawn." if len(rows) < len(frame) else ""
     note = look.note(

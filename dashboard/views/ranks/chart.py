@@ -5,8 +5,9 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale
 from warpladder.dashboard.ui.rank_map import rank_map
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, hatch, name_rows, palette, patterns, text, ticks
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, hatch, palette, patterns, text
 from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS, drawn, grid, parts
 
 #: More ranks are drawn as outliers and a median.
@@ -54,31 +55,25 @@ def gantt(rows: pd.DataFrame, look: Look) -> Chart:
     """
     lanes = list(dict.fromkeys(zip(rows["stage"], rows["rank"], strict=True)))[:MOST_BARS]
     place = {rank: number for number, (_, rank) in enumerate(lanes)}
-    figure = blank(look.theme, _LANE_PX * max(len(lanes), 3) + 100)
+    names = [f"stage {stage}, rank {rank}" for stage, rank in lanes]
+    figure = rows_of_bars(look, names, _LANE_PX, 100, title_text="")
     for kind, words, color in (("F", "forward", palette(look.theme)[0]), ("B", "backward", palette(look.theme)[1])):
         own = rows[(rows["pass"] == kind) & rows["rank"].isin(place)]
-        figure.add_bar(
-            x=(own["end_ns"] - own["start_ns"]).tolist(),
+        lasts = (own["end_ns"] - own["start_ns"]).tolist()
+        each = zip(own["rank"], own["number"], map(format_duration, lasts), strict=True)
+        add_bars(
+            figure,
+            lasts,
+            [f"rank {rank}, {words} {number}: {duration}" for rank, number, duration in each],
             base=own["start_ns"].tolist(),
             y=[place[rank] for rank in own["rank"]],
-            orientation="h",
             width=0.8,
             name=words,
             text=[f"{kind}{number}" for number in own["number"]],
             textposition="inside",
-            hoverinfo="text",
-            hovertext=[
-                f"rank {rank}, {words} {number}: {format_duration(end - start)}"
-                for rank, number, start, end in zip(own["rank"], own["number"], own["start_ns"], own["end_ns"], strict=True)
-            ],
             marker={"color": color},
         )
-    name_rows(
-        figure, [f"stage {stage}, rank {rank}" for stage, rank in lanes], look, range=[len(lanes) - 0.4, -0.6], title_text=""
-    )
-    last = float(rows["end_ns"].max())
-    span = {"range": [0, last], "title_text": "time in the last iteration"}
-    figure.update_xaxes(**span, **ticks(0, last, format_duration, logarithmic=False))
+    scale(figure, "time in the last iteration", float(rows["end_ns"].max()))
     figure.update_layout(barmode="overlay", legend=ABOVE)
     note = look.note(
         "bars begin and end with messages; gaps are waiting and transfer. On the last stage, a third of a micro-batch is drawn as forward."
@@ -108,31 +103,24 @@ def breakdown(ranks: pd.DataFrame, look: Look) -> Chart:
         ranks: see `query.breakdown`; not empty.
     """
     rows = drawn(ranks, MOST_BARS) if len(ranks) <= MOST_BARS else drawn(ranks, _OUTLIERS + 1)
-    height = _ROW_PX if len(rows) > 24 else 22
-    figure = blank(look.theme, height * max(len(rows), 3) + 100)
+    every = [text(f"{row['who']} late" if row["late"] else row["who"]) for row in rows.to_dict("records")]
+    names = [f"<b>{name}</b>" if late else name for name, late in zip(every, rows["late"], strict=True)]
+    figure = rows_of_bars(look, names, _ROW_PX if len(rows) > 24 else 22, 100, title_text="rank")
     shades = palette(look.theme)
     colors = dict(zip(PARTS, [shades[0], shades[5], shades[1], shades[4], look.tones.muted, shades[3], shades[7]], strict=True))
     shown = parts(ranks)
     of_parts = [colors[name] for name in shown]
     for (part, words), color, pattern in zip(shown.items(), of_parts, patterns(of_parts), strict=True):
-        figure.add_bar(
-            x=rows[part].astype(float),
-            y=list(range(len(rows))),
-            orientation="h",
+        add_bars(
+            figure,
+            rows[part].astype(float),
+            [_hover(row, words, row[part]) for row in rows.to_dict("records")],
             name=words,
             width=0.8,
-            hoverinfo="text",
-            hovertext=[_hover(row, words, row[part]) for row in rows.to_dict("records")],
             marker={"color": color, "pattern": hatch(pattern, 0.15)},
         )
-    every = [text(f"{row['who']} late" if row["late"] else row["who"]) for row in rows.to_dict("records")]
-    names = [f"<b>{name}</b>" if late else name for name, late in zip(every, rows["late"], strict=True)]
-    name_rows(figure, names, look, range=[len(rows) - 0.4, -0.6], title_text="rank")
-    longest = max(float(rows["span_ns"].max()), 1.0)
-    figure.update_xaxes(
-        range=[0, longest], title_text="time of the profile", **ticks(0, longest, format_duration, logarithmic=False)
-    )
-    figure.update_layout(barmode="stack", margin={"t": 34}, legend={**ABOVE, "traceorder": "normal"})
+    scale(figure, "time of the profile", max(float(rows["span_ns"].max()), 1.0))
+    figure.update_layout(barmode="stack", **LEGEND)
     part = "" if len(rows) == len(ranks) else f" The {len(rows) - 1} ranks farthest from the median of {len(ranks)} are drawn."
     note = look.note(
         "sums over the whole profile. Copies alone: copies and sets while neither compute nor communication runs. Host wait: idle, and the "
@@ -146,6 +134,8 @@ def _title(ranks: pd.DataFrame) -> str:
     first = ranks.iloc[0]
     if pd.isna(first["distance"]):
         return "Parts of the time of each rank"
+    if not first["differs_in"]:
+        return "No rank differs much from the median rank"
     part = next(name for name, words in PARTS.items() if words == first["differs_in"])
     apart = float(first[part]) - float(ranks[part].median())
     word = "more" if apart > 0 else "less"

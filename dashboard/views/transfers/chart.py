@@ -7,7 +7,8 @@ import pandas as pd
 
 from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
-from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, hatch, name_rows, text, ticks
+from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
+from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, hatch, text, ticks
 from warpladder.dashboard.ui.text import cut
 
 _MOST_BARS: Final = 12
@@ -27,45 +28,22 @@ _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": 
 
 def transfers(frame: pd.DataFrame, look: Look) -> Chart:
     """Bars of `query.transfers`, not empty: the time of copies while a kernel runs on the device, and the other time."""
-    figure = blank(look.theme, 34 * max(len(frame), 2) + 90)
     rows = frame.to_dict("records")
-    longest = float(frame["time_ns"].max())
-    places = list(range(len(rows)))
+    figure = rows_of_bars(look, [text(_who(row)) for row in rows], 34, 90, least=2)
     hidden, alone = frame["overlap_ns"], frame["time_ns"] - frame["overlap_ns"]
     for values, name, color, pattern in (
         (alone, "copy alone", "#E69F00", ""),
         (hidden, "while a kernel runs on the device", look.tones.good, "/"),
     ):
-        figure.add_bar(
-            x=values,
-            y=places,
-            orientation="h",
-            name=name,
-            width=0.7,
-            hoverinfo="text",
-            hovertext=[_transfer_hover(row) for row in rows],
-            marker={"color": color, "pattern": hatch(pattern, 0.25)},
-        )
-    for place, row in enumerate(rows):
-        figure.add_annotation(
-            x=row["time_ns"],
-            y=place,
-            xanchor="left",
-            xshift=6,
-            showarrow=False,
-            font={"size": 12},
-            text=f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(_moved(row))}, "
-            f"{text(format_percent(row['percent_of_run']))} of the run",
-        )
-    name_rows(figure, [text(_who(row)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
-    span = 1.75 * max(longest, 1.0)
-    axis = ticks(0, max(longest, 1.0), format_duration, logarithmic=False)
-    figure.update_xaxes(range=[0, span], title_text="sum of durations", **axis)
-    figure.update_layout(
-        barmode="stack",
-        margin={"t": 34},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
-    )
+        style = {"name": name, "width": 0.7, "marker": {"color": color, "pattern": hatch(pattern, 0.25)}}
+        add_bars(figure, values, [_transfer_hover(row) for row in rows], **style)
+    words = [
+        f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(_moved(row))}, {text(format_percent(row['percent_of_run']))} of the run"
+        for row in rows
+    ]
+    write_beside(figure, frame["time_ns"], words)
+    scale(figure, "sum of durations", max(float(frame["time_ns"].max()), 1.0), 1.75)
+    figure.update_layout(barmode="stack", **LEGEND)
     copies = frame[frame["kind"] != "memset"]
     first = (copies if len(copies) else frame).to_dict("records")[0]
     total = (copies if len(copies) else frame)["time_ns"].sum()

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_percent
-from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text, ticks
+from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
+from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text, ticks
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.ranks.job_kernels.query import NAME_CHARACTERS, title_of
 
@@ -24,13 +25,13 @@ def leading(frame: pd.DataFrame, look: Look, extent: str) -> Chart:
     """
     shown = frame.head(_MOST_BARS)
     rows = shown.to_dict("records")
-    figure = blank(look.theme, 28 * max(len(rows), 3) + 66)
+    figure = rows_of_bars(look, [text(cut(row["kernel"], NAME_CHARACTERS)) for row in rows], 28, 66)
     everywhere = shown["ranks"] == shown["of_ranks"]
     least = shown["fastest_ns"].where(everywhere, 0.0)
-    figure.add_bar(
-        x=shown["mean_ns"],
-        y=list(range(len(rows))),
-        orientation="h",
+    add_bars(
+        figure,
+        shown["mean_ns"],
+        [_hover(row) for row in rows],
         width=0.7,
         marker={"color": [look.tones.bad if row["differs"] else look.tones.good for row in rows]},
         error_x={
@@ -42,23 +43,11 @@ def leading(frame: pd.DataFrame, look: Look, extent: str) -> Chart:
             "width": 4,
             "color": look.tones.text,
         },
-        hoverinfo="text",
-        hovertext=[_hover(row) for row in rows],
     )
     longest = max(float(shown["slowest_ns"].max()), 1.0)
-    for place, row in enumerate(rows):
-        figure.add_annotation(
-            x=max(row["slowest_ns"], row["mean_ns"]),
-            y=place,
-            xanchor="left",
-            xshift=8,
-            showarrow=False,
-            font={"size": 12},
-            text=text(f"{format_percent(row['percent'])}{f', {_difference(row)}' if row['differs'] else ''}"),
-        )
-    name_rows(figure, [text(cut(row["kernel"], NAME_CHARACTERS)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
-    axis = ticks(0, longest, format_duration, logarithmic=False)
-    figure.update_xaxes(range=[0, 1.5 * longest], title_text="time a rank", **axis)
+    words = [f"{format_percent(row['percent'])}{f', {_difference(row)}' if row['differs'] else ''}" for row in rows]
+    write_beside(figure, shown[["slowest_ns", "mean_ns"]].max(axis=1), map(text, words), 8)
+    scale(figure, "time a rank", longest, 1.5)
     more = f" The first {len(rows)} of {len(frame)} are drawn." if len(rows) < len(frame) else ""
     note = look.note(
         f"{extent}, mean over {frame['of_ranks'].iloc[0]} ranks; the interval is from the fastest to the slowest rank, from 0 where a rank "

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent, significant
+from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.rank_map import rank_map
-from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, name_rows, palette, text, ticks
+from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
 from warpladder.dashboard.views.ranks.stragglers.query import HISTORY, drawn
 
 _MOST_BARS: Final = 32
@@ -22,32 +23,26 @@ def waits(ranks: pd.DataFrame, title: str, look: Look) -> Chart:
         ranks: see `query.ranking`; not empty.
     """
     rows = drawn(ranks, _MOST_BARS).to_dict("records")
-    figure = blank(look.theme, _ROW_PX * max(len(rows), 3) + _LEGEND_PX)
-    longest = max(float(ranks["wait_ns"].max()), 1.0)
-    figure.add_bar(
-        x=[float(row["wait_ns"]) for row in rows],
-        y=list(range(len(rows))),
-        orientation="h",
+    names = [f"<b>{row['rank']} late</b>" if row["late"] else str(row["rank"]) for row in rows]
+    figure = rows_of_bars(look, names, _ROW_PX, _LEGEND_PX, title_text="rank")
+    waited = [float(row["wait_ns"]) for row in rows]
+    add_bars(
+        figure,
+        waited,
+        [_hover(row) for row in rows],
         width=0.7,
         showlegend=False,
-        hoverinfo="text",
-        hovertext=[_hover(row) for row in rows],
         error_x={"type": "data", "array": [row["wait_uncertainty_ns"] for row in rows], "thickness": 1, "width": 3},
         marker={
             "color": [look.tones.bad if row["late"] else palette(look.theme)[0] for row in rows],
             "pattern": hatch(["/" if row["late"] else "" for row in rows]),
         },
     )
-    for place, row in enumerate(rows):
-        figure.add_annotation(
-            # The clocks of ranks that share no collective were not compared, and have no uncertainty.
-            x=float(row["wait_ns"]) + float(np.nan_to_num(row["wait_uncertainty_ns"])), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
-            text=text(f"{format_duration(float(row['wait_ns']))}, last {row['last']} of {row['collectives']} times"),
-        )  # fmt: skip
-    names = [f"<b>{row['rank']} late</b>" if row["late"] else str(row["rank"]) for row in rows]
-    name_rows(figure, names, look, range=[len(rows) - 0.4, -0.6], title_text="rank")
-    span = {"range": [0, 1.3 * longest], "title_text": "total wait for other ranks"}
-    figure.update_xaxes(**span, **ticks(0, longest, format_duration, logarithmic=False))
+    # The clocks of ranks that share no collective were not compared, and have no uncertainty.
+    ends = [wait + float(np.nan_to_num(row["wait_uncertainty_ns"])) for wait, row in zip(waited, rows, strict=True)]
+    words = [f"{format_duration(float(row['wait_ns']))}, last {row['last']} of {row['collectives']} times" for row in rows]
+    write_beside(figure, ends, map(text, words))
+    scale(figure, "total wait for other ranks", max(float(ranks["wait_ns"].max()), 1.0), 1.3)
     part = "" if len(rows) == len(ranks) else f" The {len(rows) - 1} latest ranks and the middle one of {len(ranks)} are drawn."
     note = look.note(
         "time from the arrival of a rank at a collective to the arrival of the last one, in sum. A rank with more groups has more collectives to wait in. "

@@ -7,7 +7,8 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.trace.samples import Extent
-from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text, ticks
+from warpladder.dashboard.ui.bars import add_bars, scale
+from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text
 from warpladder.dashboard.ui.text import cut
 
 _BAR_PX: Final = 26
@@ -35,40 +36,28 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
     count = "Instances" if "Instances" in frame else "Num Calls"
     color = look.tones.good if what == "kernels" else "#56B4E9"
     figure = blank(look.theme, _BAR_PX * max(len(shown), 3) + 66)
-    figure.add_bar(
-        x=shown["Time (%)"],
-        y=list(range(len(shown))),
-        orientation="h",
-        marker={"color": color},
-        width=0.72,
-        hoverinfo="text",
-        hovertext=[
+    rows = shown.to_dict("records")
+    add_bars(
+        figure,
+        shown["Time (%)"],
+        [
             f"<b>{text(cut(row['Name'], 160))}</b><br>{text(format_duration(row['Total Time (ns)']))} in {row[count]}, median "
             f"{text(format_duration(row['Med (ns)']))}<br>{text(format_percent(row['cumulative_percent']))} with those above"
-            for row in shown.to_dict("records")
+            for row in rows
         ],
+        marker={"color": color},
+        width=0.72,
         text=[
             f" {text(format_duration(row['Total Time (ns)']))} = {row[count]} × {text(format_duration(row['Avg (ns)']))}"
-            for row in shown.to_dict("records")
+            for row in rows
         ],
         textposition="outside",
         cliponaxis=False,
     )
     names = [text(name) for name in _distinguished(list(shown["Name"]))]
-    figure.update_yaxes(
-        autorange="reversed",
-        tickvals=list(range(len(shown))),
-        ticktext=names,
-        showgrid=False,
-        ticks="",
-        tickfont={"color": look.tones.text, "size": 12},
-    )
+    name_rows(figure, names, look, autorange="reversed")
     longest = max(float(shown["Time (%)"].max()), 0.1)
-    figure.update_xaxes(
-        range=[0, 2.3 * longest],
-        **ticks(0, longest, format_percent, logarithmic=False, most=3),
-        title_text=f"share of the time of all {what}{_OF_EXTENT[extent]}",
-    )
+    scale(figure, f"share of the time of all {what}{_OF_EXTENT[extent]}", longest, 2.3, format_percent, most=3)
     first = frame.iloc[0]
     title = (
         f"{len(frame)} of {every} {what} make up {format_percent(frame['cumulative_percent'].iloc[-1])}: "

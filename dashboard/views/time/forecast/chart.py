@@ -8,7 +8,8 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_percent
 from warpladder.dashboard.core.operations.forecast import Forecast
 from warpladder.dashboard.core.operations.step_words import in_vain
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, hatch, name_rows, palette, text, ticks
+from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
+from warpladder.dashboard.ui.template import Chart, Look, error_bars, hatch, palette, text
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.time.forecast import query
 
@@ -20,7 +21,7 @@ _NAMES: Final = {"step": "a step", "variant": "saved with the best variants", "f
 def waterfall(stages: pd.DataFrame, forecast: Forecast, look: Look) -> Chart:
     """Bars of `query.waterfall`: whole steps from zero, and stages from the step without to the step with them."""
     rows = stages.to_dict("records")
-    figure = blank(look.theme, _BAR_PX * max(len(rows), 3) + 100)
+    figure = rows_of_bars(look, [text(cut(row["stage"], _NAME_CHARACTERS)) for row in rows], _BAR_PX, 100)
     shades = palette(look.theme)
     colors = {"step": look.tones.muted, "variant": look.tones.good, "floor": shades[0]}
     for kind, name in _NAMES.items():
@@ -30,27 +31,20 @@ def waterfall(stages: pd.DataFrame, forecast: Forecast, look: Look) -> Chart:
         low = [0.0 if kind == "step" else min(rows[place]["before_ns"], rows[place]["after_ns"]) for place in places]
         high = [max(rows[place]["before_ns"], rows[place]["after_ns"]) for place in places]
         whiskers = [forecast.after_ns if rows[place]["stage"] == query.FORECAST else None for place in places]
-        figure.add_bar(
-            x=[end - begin for begin, end in zip(low, high, strict=True)],
+        add_bars(
+            figure,
+            [end - begin for begin, end in zip(low, high, strict=True)],
+            [_hover(rows[place], forecast) for place in places],
             base=low,
             y=places,
-            orientation="h",
             name=name,
             width=0.7,
             marker={"color": colors[kind], "pattern": hatch("/" if kind == "floor" else "", 0.25)},
             error_x=error_bars([each for each in whiskers if each], color=look.tones.text) if all(whiskers) else None,
-            hoverinfo="text",
-            hovertext=[_hover(rows[place], forecast) for place in places],
         )
-    for place, row in enumerate(rows):
-        figure.add_annotation(
-            x=max(row["before_ns"], row["after_ns"]), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
-            text=text(_label(row, forecast)),
-        )  # fmt: skip
-    name_rows(figure, [text(cut(row["stage"], _NAME_CHARACTERS)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
-    axis = ticks(0, forecast.step_ns, format_duration, logarithmic=False)
-    figure.update_xaxes(range=[0, 1.35 * max(forecast.step_ns, 1.0)], title_text="time of a step on the device", **axis)
-    figure.update_layout(barmode="overlay", margin={"t": 34}, legend={**ABOVE, "traceorder": "normal"})
+    write_beside(figure, stages[["before_ns", "after_ns"]].max(axis=1), [text(_label(row, forecast)) for row in rows])
+    scale(figure, "time of a step on the device", max(forecast.step_ns, 1.0), 1.35)
+    figure.update_layout(barmode="overlay", **LEGEND)
     data = stages.assign(change_ns=stages["after_ns"] - stages["before_ns"])
     return Chart("forecast", query.headline(forecast), figure, data, look.note(_note(forecast)))
 

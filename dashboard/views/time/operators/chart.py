@@ -7,7 +7,8 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.trace.operators import place_of
-from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text, ticks
+from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale
+from warpladder.dashboard.ui.template import Chart, Look, slug, text
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.time.operators.query import DETAILS, By, Totals, keys
 
@@ -36,24 +37,21 @@ def leading(frame: pd.DataFrame, totals: Totals, look: Look, by: By) -> Chart:
     device = totals.timed == "self_device_ns"
     shown = frame[frame[totals.timed] > 0].head(_MOST_BARS)
     rows = shown.to_dict("records")
-    figure = blank(look.theme, _BAR_PX * max(len(rows), 3) + 66)
-    figure.add_bar(
-        x=shown[totals.timed],
-        y=list(range(len(rows))),
-        orientation="h",
+    figure = rows_of_bars(look, [text(_label(row, by)) for row in rows], _BAR_PX, 66)
+    add_bars(
+        figure,
+        shown[totals.timed],
+        [_hover(row, by) for row in rows],
         width=0.72,
         marker={"color": look.tones.good if device else _CALL_COLOR},
-        hoverinfo="text",
-        hovertext=[_hover(row, by) for row in rows],
         text=[f" {text(format_percent(row['percent']))} in {row['calls']:,} {_calls(row['calls'])}" for row in rows],
         textposition="outside",
         cliponaxis=False,
         customdata=keys(frame)[: len(rows)],
     )
-    name_rows(figure, [text(_label(row, by)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
     longest = max(float(shown[totals.timed].max()), 1.0) if rows else 1.0
     what = "self device time" if device else "self host time"
-    figure.update_xaxes(range=[0, 1.4 * longest], title_text=what, **ticks(0, longest, format_duration, logarithmic=False))
+    scale(figure, what, longest, 1.4)
     more = f" The first {len(rows)} of {len(frame)} are drawn." if len(rows) < len(frame) else ""
     of = "all device time of the trace" if device else "the self host time of all operators"
     note = look.note(f"{what} by {BY[by]}; beside each bar: share of {of}.{more}")

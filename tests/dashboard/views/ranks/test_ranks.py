@@ -163,3 +163,8 @@ def test_two_gpus_of_a_rank_have_a_row_each_and_their_streams_too(folder: Path, 
     assert (rows[list(queries.PARTS)].sum(axis=1) == rows["span_ns"]).all()
     idle = queries.idle_by_stream(two)
     assert idle[["device", "stream", "ranks"]].to_numpy().tolist() == [[0, 7, 2], [1, 7, 2]]
+
+
+def test_where_each_rank_is_near_the_median_rank_the_title_tells_it(data: RunData) -> None:
+    alike = queries.breakdown(data).assign(differs_in="")
+    assert charts.breakdown(alike, look(data)).title == "No rank differs much from the median rank"

@@ -1,0 +1,59 @@
+"""Charts of horizontal bars: a row for each name, from the top."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+from warpladder.dashboard.core.numbers import format_duration
+from warpladder.dashboard.ui.template import ABOVE, Look, blank, name_rows, ticks
+
+#: A legend above bars that stand in or on each other, in the order of the bars.
+LEGEND: Final = {"margin": {"t": 34}, "legend": {**ABOVE, "traceorder": "normal"}}
+
+
+def rows_of_bars(
+    look: Look, names: Sequence[str], row_px: float, around_px: float, *, least: int = 3, **options: Any
+) -> go.Figure:
+    """A figure with a row for each name, which Plotly reads as HTML.
+
+    Args:
+        row_px: height of a row.
+        around_px: height of the axis, and of the legend where there is one.
+        least: fewer rows have the height of so many.
+        options: of the axis with the names.
+    """
+    figure = blank(look.theme, int(row_px * max(len(names), least) + around_px))
+    name_rows(figure, names, look, **{"range": [len(names) - 0.4, -0.6], **options})
+    return figure
+
+
+def add_bars(figure: go.Figure, values: Iterable[Any], hovers: Sequence[str], **options: Any) -> None:
+    """Bars of the rows, from the top.
+
+    Args:
+        hovers: HTML.
+        options: of the trace, such as `y` where not each row has a bar.
+    """
+    rows = {"y": list(range(len(hovers))), **options}
+    figure.add_bar(x=values, orientation="h", hoverinfo="text", hovertext=hovers, **rows)
+
+
+def write_beside(figure: go.Figure, ends: Iterable[float], words: Iterable[str], shift_px: int = 6) -> None:
+    """Words right of the end of each row's bars. Plotly reads them as HTML."""
+    font = {"size": 12}
+    for place, (end, word) in enumerate(zip(ends, words, strict=True)):
+        figure.add_annotation(x=end, y=place, xanchor="left", xshift=shift_px, showarrow=False, font=font, text=word)
+
+
+def scale(
+    figure: go.Figure,
+    title: str,
+    longest: float,
+    room: float = 1.0,
+    write: Callable[[float], str] = format_duration,
+    most: int = 6,
+) -> None:
+    """The axis of the bars from 0 to `room` times the longest one, with about `most` ticks."""
+    span = {"range": [0, room * longest], "title_text": title}
+    figure.update_xaxes(**span, **ticks(0, longest, write, logarithmic=False, most=most))
