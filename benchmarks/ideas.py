@@ -1,17 +1,18 @@
 """Writes the figures of docs/kernels.md and its pages, from the shipped runs: python -m benchmarks.ideas
 
-Each page has a section that this module writes, `By how much`, and the index has one, `Ideas`. All else in them is written by hand. After a new recording, one call brings all figures up to date.
+Each page has a section whose figures this module writes, `By how much`, and the index has one, `Ideas`. The rows of these tables, and all else,
+are written by hand. After a new recording, one call brings all figures up to date.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pandas as pd
 
-from benchmarks.gains import GAINS, Gain
 from warpladder.dashboard.compare.within_run import CaseTimes, word
 from warpladder.dashboard.core import run_data, run_index
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
@@ -26,15 +27,46 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 INDEX: Final = ROOT / "docs" / "kernels.md"
 PAGES: Final = ROOT / "docs" / "kernels"
 #: The ideas in the order of the index.
-IDEAS: Final = tuple(read(PAGES / f"{name}.md") for name in GAINS)
+IDEAS: Final = tuple(
+    read(PAGES / f"{name}.md") for name in re.findall(r"^\|.*\]\(kernels/([\w-]+)\.md\)", INDEX.read_text(), re.MULTILINE)
+)
 #: The sections that are written here: of a page, and of the index.
 GAIN, LIST = "By how much", "Ideas"
 _HEADINGS: Final = ("workload and case", "before", "with the idea", "precision", "time before", "time with it", "times as fast")
 _DEVICE: Final = "device"
+#: A row of a gain: workload and case, perhaps with a scope and GPUs, and the rungs.
+_ROW: Final = re.compile(r"^\| `(\w+)`, (\S+)(?:, ([a-z_]+))?(?:, (\d+) GPUs)? \| `([^`]+)` \| `([^`]+)` \|", re.MULTILINE)
 
 
 class NotShipped(Exception):
     """No shipped run has both rungs of a gain."""
+
+
+class Gain(NamedTuple):
+    """A rung before an idea and a rung with it, at one case of both.
+
+    Attributes:
+        before: the variant with its fastest config, or `variant[config]` for that config.
+        after: the same with the idea.
+        scope: `device` is taken with a cold L2, the other scopes with a hot one.
+        gpus: GPUs that work together.
+    """
+
+    workload: str
+    case: str
+    before: str
+    after: str
+    scope: str = _DEVICE
+    gpus: int = 1
+
+
+def gains_of(idea: Idea) -> list[Gain]:
+    """The pairs of an idea in the table of its page: where it gains most, and where it gains nothing or loses."""
+    section = idea.text.partition(f"## {GAIN}\n")[2].partition("\n## ")[0]
+    return [
+        Gain(workload, case, before, after, scope or _DEVICE, int(gpus or 1))
+        for workload, case, scope, gpus, before, after in _ROW.findall(section)
+    ]
 
 
 @dataclass(frozen=True)
@@ -86,7 +118,7 @@ def with_section(text: str, heading: str, body: str) -> str:
 
 
 def _gains(idea: Idea) -> str:
-    return table(_HEADINGS, [_row(measured(gain)) for gain in GAINS[idea.name]])
+    return table(_HEADINGS, [_row(measured(gain)) for gain in gains_of(idea)])
 
 
 def _row(found: Measured) -> tuple[str, ...]:
@@ -108,7 +140,7 @@ def _list(ideas: Sequence[Idea]) -> str:
 
 
 def _line(idea: Idea) -> tuple[str, ...]:
-    most = max(map(measured, GAINS[idea.name]), key=lambda found: found.ratio.value)
+    most = max(map(measured, gains_of(idea)), key=lambda found: found.ratio.value)
     return idea.limit, f"[{idea.title}](kernels/{idea.name}.md)", f"{format_ratio(most.ratio.value)}: {_place(most.gain)}"
 
 

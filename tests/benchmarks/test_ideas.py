@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from benchmarks import ideas
-from benchmarks.gains import GAINS, Gain
+from benchmarks.ideas import Gain, gains_of
 from tests.doc_pages import blocks_of
 from warpladder.dashboard.ui.ideas import Idea, ideas_of
 from warpladder.data import store
@@ -28,7 +28,7 @@ def test_every_page_has_an_idea_every_idea_a_page_and_gains() -> None:
     names = [idea.name for idea in IDEAS]
     assert sorted(names) == sorted(file.stem for file in ideas.PAGES.iterdir())
     assert len({idea.title for idea in IDEAS}) == len(IDEAS)
-    assert list(GAINS) == names
+    assert all(map(gains_of, IDEAS))
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def test_the_rungs_of_an_idea_are_rungs_of_their_workloads(idea: Idea) -> None:
 @pytest.mark.sampled(2)
 @EVERY
 def test_an_idea_won_somewhere_and_its_pairs_end_at_its_rungs(idea: Idea) -> None:
-    assert "faster" in [ideas.measured(gain).verdict for gain in GAINS[idea.name]]
-    for gain in GAINS[idea.name]:
+    assert "faster" in [ideas.measured(gain).verdict for gain in gains_of(idea)]
+    for gain in gains_of(idea):
         assert (gain.workload, gain.after.partition("[")[0]) in {rung[1:] for rung in idea.rungs}
 
 
