@@ -15,13 +15,14 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+from benchmarks.profiled_job import profiler
 
 WARM_UP, TIMED, PROFILED = 5, 15, 3
 ON_GPU: Final = torch.cuda.is_available()
@@ -255,8 +256,7 @@ def experts_and_data(of_first: float) -> Step:
     return experts(6, of_first, of_experts, lambda: dist.all_reduce(gradients, group=of_data))
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A job.
 
     Attributes:
@@ -271,75 +271,38 @@ class Case:
     change: str
 
 
-def _uneven(each: int, more: int) -> tuple[list[int], list[int]]:
-    """Blocks of stages of which the last but one has more, and as many blocks spread evenly."""
-    stages = dist.get_world_size()
-    uneven = [each] * stages
-    uneven[max(stages - 2, 0)] += more
-    return uneven, [sum(uneven) // stages] * stages
-
-
 def cases() -> dict[str, Case]:
     """The jobs by name."""
     ranks = dist.get_world_size()
-    uneven, even = _uneven(4, ranks)
-    large, usual = ROWS + ROWS // 4, ROWS
-    rows = [usual] * ranks
-    later = [*rows[:-1], large]
-    stage = ranks - 2 if ranks > 1 else 0
-    return {
-        "gpipe": Case(
-            lambda: gpipe(uneven, 8, ROWS), lambda: gpipe(even, 8, ROWS), f"stage {stage} has more blocks", "stages levelled"
+    stage = max(ranks - 2, 0)
+    uneven = [4 + (ranks if each == stage else 0) for each in range(ranks)]  # blocks of each stage
+    even = [sum(uneven) // ranks] * ranks
+    rows = [ROWS] * ranks
+    later = [*rows[:-1], ROWS + ROWS // 4]
+    most = 0.75 if ranks == 2 else 0.5
+    less = torch.bfloat16 if ON_GPU else torch.float32
+    more = f"stage {stage} has more blocks"
+    few = "two micro-batches in place of eight, of four times the rows"
+    host, uneven_rows = "the host paces it, though stages are uneven", "the last rank has a quarter more rows"
+    sleeps, of_first = "the host of rank 1 sleeps 4 ms a step", "the second stage has 8 blocks, the first 4"
+    bytes_twice, routed = "all-reduces of twice the bytes, exposed", "rank 0 gets most rows"
+    stages, experts_level, median = "stages levelled", "experts levelled", "rank as the median"
+    every = {
+        "gpipe": (lambda: gpipe(uneven, 8, ROWS), lambda: gpipe(even, 8, ROWS), more, stages),
+        "gpipe-few": (lambda: gpipe(even, 2, 2 * ROWS), lambda: gpipe(even, 8, ROWS // 2), few, "eight micro-batches"),
+        "gpipe-host": (lambda: gpipe(uneven, 8, 64), lambda: gpipe(even, 8, 64), host, stages),
+        "1f1b": (
+            *(lambda: one_forward_one_backward(uneven, 8, ROWS), lambda: one_forward_one_backward(even, 8, ROWS)),
+            *(more, stages),
         ),
-        "gpipe-few": Case(
-            lambda: gpipe(even, 2, 2 * ROWS),
-            lambda: gpipe(even, 8, ROWS // 2),
-            "two micro-batches in place of eight, of four times the rows",
-            "eight micro-batches",
-        ),
-        "gpipe-host": Case(
-            lambda: gpipe(uneven, 8, 64),
-            lambda: gpipe(even, 8, 64),
-            "the host paces it, though stages are uneven",
-            "stages levelled",
-        ),
-        "1f1b": Case(
-            lambda: one_forward_one_backward(uneven, 8, ROWS),
-            lambda: one_forward_one_backward(even, 8, ROWS),
-            f"stage {stage} has more blocks",
-            "stages levelled",
-        ),
-        "tensor": Case(
-            lambda: tensor(12, 0.004), lambda: tensor(12, 0.0), "the host of rank 1 sleeps 4 ms a step", "rank as the median"
-        ),
-        "sums": Case(
-            lambda: wide_sums(8, torch.float32),
-            lambda: wide_sums(8, torch.bfloat16 if ON_GPU else torch.float32),
-            "all-reduces of twice the bytes, exposed",
-            "communication twice as fast",
-        ),
-        "data": Case(
-            lambda: data(8, later), lambda: data(8, rows), "the last rank has a quarter more rows", "rank as the median"
-        ),
-        "experts": Case(
-            lambda: experts(8, 0.75 if ranks == 2 else 0.5),
-            lambda: experts(8, 1 / ranks),
-            "rank 0 gets most rows",
-            "experts levelled",
-        ),
-        "hybrid-stages": Case(
-            lambda: pipeline_of_data([4, 8]),
-            lambda: pipeline_of_data([6, 6]),
-            "the second stage has 8 blocks, the first 4",
-            "stages levelled",
-        ),
-        "hybrid-experts": Case(
-            lambda: experts_and_data(0.75 if ranks == 2 else 0.5),
-            lambda: experts_and_data(1 / ranks),
-            "rank 0 gets most rows",
-            "experts levelled",
-        ),
+        "tensor": (lambda: tensor(12, 0.004), lambda: tensor(12, 0.0), sleeps, median),
+        "sums": (lambda: wide_sums(8, torch.float32), lambda: wide_sums(8, less), bytes_twice, "communication twice as fast"),
+        "data": (lambda: data(8, later), lambda: data(8, rows), uneven_rows, median),
+        "experts": (lambda: experts(8, most), lambda: experts(8, 1 / ranks), routed, experts_level),
+        "hybrid-stages": (lambda: pipeline_of_data([4, 8]), lambda: pipeline_of_data([6, 6]), of_first, stages),
+        "hybrid-experts": (lambda: experts_and_data(most), lambda: experts_and_data(1 / ranks), routed, experts_level),
     }
+    return {name: Case(*each) for name, each in every.items()}
 
 
 def _wait() -> None:
@@ -366,15 +329,11 @@ def timed(step: Step) -> float:
 
 def profiled(step: Step, path: Path) -> None:
     """Write the trace of a few steps of this rank."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    schedule = torch.profiler.schedule(wait=1, warmup=2, active=PROFILED)
-    with torch.profiler.profile(
-        schedule=schedule, record_shapes=True, on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path))
-    ) as profiler:
+    with profiler(path, 1, 2, PROFILED) as profiling:
         for _ in range(3 + PROFILED):
             step()
             _wait()
-            profiler.step()
+            profiling.step()
         _wait()
 
 

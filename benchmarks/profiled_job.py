@@ -88,7 +88,8 @@ def train(folder: Path, kind: str, tool: str, batch: int, late: int, copies: int
     batch += batch // 10 if rank == late else 0
     text = torch.randint(WORDS, (batch, LENGTH + 1)).pin_memory()
     more = torch.empty(COPIED_BYTES, dtype=torch.uint8) if rank == copies else None
-    with _profiler(tool, folder / f"rank-{rank}.json.gz") as profiler:
+    path = folder / f"rank-{rank}.json.gz"
+    with nullcontext() if tool == "none" else profiler(path, 1, WARM_UP - 1, STEPS) as profiling:
         for step in range(WARM_UP + STEPS):
             if tool == "none" and step == WARM_UP:
                 torch.cuda.cudart().cudaProfilerStart()
@@ -100,22 +101,22 @@ def train(folder: Path, kind: str, tool: str, batch: int, late: int, copies: int
                 loss.backward()
                 optimizer.step()
                 optimizer.zero_grad()
-            if profiler is not None:
-                profiler.step()
+            if profiling is not None:
+                profiling.step()
         torch.cuda.synchronize()
         if tool == "none":
             torch.cuda.cudart().cudaProfilerStop()
     dist.destroy_process_group()
 
 
-def _profiler(tool: str, path: Path) -> Any:
-    if tool == "none":
-        return nullcontext()
+def profiler(path: Path, wait: int, warm_up: int, steps: int, **more: Any) -> torch.profiler.profile:
+    """A profiler that writes the trace of some steps, with shapes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return torch.profiler.profile(
-        schedule=torch.profiler.schedule(wait=1, warmup=WARM_UP - 1, active=STEPS),
+        schedule=torch.profiler.schedule(wait=wait, warmup=warm_up, active=steps),
         record_shapes=True,
         on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path)),
+        **more,
     )
 
 

@@ -22,6 +22,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.profiled_job import LENGTH, WIDTH, Block
+from benchmarks.profiled_job import LENGTH, WIDTH, Block, profiler
 
 WORDS, LAYERS = 8192, 12
 WARM_UP, STEPS = 5, 6
@@ -54,10 +55,8 @@ class Residual(nn.Module):
 
     def __init__(self, inner: int, outer: int, stride: int) -> None:
         super().__init__()
-        self.first, self.second = (
-            nn.Conv2d(inner, outer, 3, stride, 1, bias=False),
-            nn.Conv2d(outer, outer, 3, 1, 1, bias=False),
-        )
+        self.first = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
+        self.second = nn.Conv2d(outer, outer, 3, 1, 1, bias=False)
         self.norms = nn.ModuleList(nn.BatchNorm2d(outer) for _ in range(3))
         self.short = nn.Conv2d(inner, outer, 1, stride, bias=False) if stride > 1 else None
 
@@ -71,16 +70,8 @@ class ResNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        sizes = (
-            (64, 64, 1),
-            (64, 64, 1),
-            (64, 128, 2),
-            (128, 128, 1),
-            (128, 256, 2),
-            (256, 256, 1),
-            (256, 512, 2),
-            (512, 512, 1),
-        )
+        widths = (64, 64, 128, 256, 512)
+        sizes = [each for a, b in pairwise(widths) for each in ((a, b, 1 + (b > a)), (b, b, 1))]
         self.first, self.norm = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
         self.blocks, self.last = nn.Sequential(*(Residual(*size) for size in sizes)), nn.Linear(512, 1000)
 
@@ -216,13 +207,10 @@ def replaced(operation: str) -> Iterator[None]:
 
 def profile(step: Callable[[], object], path: Path) -> None:
     """Write the trace of a few steps, with shapes."""
-    schedule = torch.profiler.schedule(wait=WARM_UP, warmup=2, active=STEPS)
-    with torch.profiler.profile(
-        schedule=schedule, record_shapes=True, on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path))
-    ) as profiler:
+    with profiler(path, WARM_UP, 2, STEPS) as profiling:
         for _ in range(WARM_UP + 2 + STEPS):
             step()
-            profiler.step()
+            profiling.step()
 
 
 def step_us(step: Callable[[], object], steps: int = 50) -> float:

@@ -8,20 +8,20 @@ a server that has answered nothing yet (the server imports its libraries then, a
 page by the sidebar in another fresh server that has shown a page of another kind.
 """
 
-import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.pages import BROWSERS, HERE, free_port, wait_until_healthy
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE_MS = 120_000
@@ -33,7 +33,7 @@ def main() -> None:
     if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "run.parquet").exists():
         sys.exit("usage: python -m benchmarks.timeline RUN_FOLDER, a folder with run.parquet")
     run = Path(sys.argv[1]).resolve()
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         with serving(run.parent) as (address, process):
@@ -92,31 +92,12 @@ def wait_drawn(page: Page, before: str | None) -> None:
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """A dashboard on a free port that has answered nothing yet."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "warpladder",
-        "app",
-        "--port",
-        str(port),
-        "--data-dir",
-        str(folder),
-    ]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ)
-    ) as server:
+    address = f"http://localhost:{(port := free_port())}"
+    command = [*HERE, "app", "--port", str(port), "--data-dir", str(folder)]
+    with tempfile.NamedTemporaryFile() as log, subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) as server:
         try:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline:
-                try:
-                    with urllib.request.urlopen(f"http://localhost:{port}/_stcore/health", timeout=5):
-                        break
-                except OSError:
-                    time.sleep(0.05)
-            yield f"http://localhost:{port}", server
+            wait_until_healthy(f"{address}/_stcore/health", server, Path(log.name))
+            yield address, server
         finally:
             server.terminate()
 

@@ -24,6 +24,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from benchmarks.profiled_job import profiler
+
 WORDS: Final = 32_000
 WIDTH: Final = 1024
 INNER: Final = 2816
@@ -124,16 +126,10 @@ def training(texts: int, device: str) -> Callable[[], None]:
 
 def profile(step: Callable[[], None], path: Path) -> None:
     """Write the trace of a few steps, with shapes."""
-    schedule = torch.profiler.schedule(wait=WARM_UP, warmup=2, active=STEPS)
-    with torch.profiler.profile(
-        schedule=schedule,
-        record_shapes=True,
-        acc_events=True,
-        on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path)),
-    ) as profiler:
+    with profiler(path, WARM_UP, 2, STEPS, acc_events=True) as profiling:
         for _ in range(WARM_UP + 2 + STEPS):
             step()
-            profiler.step()
+            profiling.step()
 
 
 def step_ms(step: Callable[[], None], synchronize: Callable[[], object], steps: int = 20) -> float:
