@@ -423,8 +423,22 @@ def table_of_times(frame: pd.DataFrame, columns: Mapping[str, Any]) -> None:
     times = [name for name in frame.columns if name.endswith("_ns")]
     shown = frame.assign(**{name: frame[name].astype(float) / 1e6 for name in times})
     order = [name for name in columns if name in shown and (shown[name].notna() & (shown[name].astype(str) != "")).any()]
-    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
-    table(shown, column_order=order, column_config=columns, height=height)
+    table(shown, column_order=order, column_config=columns, height=height(frame))
+
+
+def height(frame: pd.DataFrame, most: int = _MOST_ROWS, scrolled_px: int = _TABLE_PX) -> int | Literal["content"]:
+    """The height of a table, which is scrolled where it has more than `most` rows."""
+    return "content" if len(frame) <= most else scrolled_px
+
+
+def number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
+    """A column of numbers."""
+    return st.column_config.NumberColumn(label, format=style, help=help)
+
+
+def save_csv(label: str, frame: pd.DataFrame, file: str, key: str) -> None:
+    """A button that saves a table."""
+    st.download_button(label, partial(tables.csv, frame), file, "text/csv", key=key, type="tertiary", on_click="ignore")
 
 
 def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:

@@ -1,6 +1,6 @@
 """Collectives: time waited and transferred, and bandwidth, by group, kind and size."""
 
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import streamlit as st
@@ -11,9 +11,6 @@ from warpladder.dashboard.views.collectives import chart as charts
 from warpladder.dashboard.views.collectives import query as queries
 from warpladder.data import store
 
-#: A longer table is scrolled.
-_MOST_ROWS: Final = 14
-_TABLE_PX: Final = 530
 _GROUPS: Final = {"together": "of equal size together", "each": "each"}
 _MS: Final = 1e6
 _MICROSECONDS: Final = 1e3
@@ -21,30 +18,26 @@ _MEGABYTES: Final = 1e6
 _UNITS: Final = {"ms": _MS, "us": _MICROSECONDS, "mb": _MEGABYTES}
 
 
-def _number(label: str, help: str, style: str = "%.4g") -> Any:
-    return st.column_config.NumberColumn(label, format=style, help=help)
-
-
 _COLUMNS: Final = {
     "group": "Group",
     "collective": "Kind",
-    "ranks": _number("Ranks", "Ranks of the group, n.", "%d"),
-    "bytes_mb": _number("Size, MB", "Of the whole array; the median where sizes are joined by powers of two."),
-    "count": _number("Collectives", "Collectives of the job that were matched over their ranks.", "%d"),
-    "kernels": _number("Kernels", "Executions on all ranks.", "%d"),
-    "wait_ms": _number("Waited, ms", "Sum over ranks."),
-    "transfer_ms": _number("Transferred, ms", "Sum over ranks."),
-    "wait_median_us": _number("Wait, µs", "Median over executions."),
-    "transfer_median_us": _number("Transfer, µs", "Median over executions."),
-    "algorithm_gb_per_s": _number("Algorithm, GB/s", "Size over the time of the transfer, the median."),
-    "bus_gb_per_s": _number("Bus, GB/s", "Algorithm bandwidth times the factor of NCCL's tests for the kind and n."),
-    "percent_of_best": _number("Of best, %", "Bus bandwidth over the best median of the same group and kind.", "%.3g"),
-    "least_transfer_us": _number("Fastest rank, µs", "The least median transfer of a rank."),
-    "most_transfer_us": _number("Slowest rank, µs", "The largest median transfer of a rank."),
-    "least_wait_rank": _number("Waited for", "The rank with the least sum of waits: the others wait for it.", "%d"),
-    "least_wait_ms": _number("Its wait, ms", "Sum of the waits of that rank."),
-    "most_wait_ms": _number("Longest wait, ms", "The largest sum of waits of a rank."),
-    "kernel_ms": _number("In kernels, ms", "Time of the kernels, which holds the wait; sum over ranks."),
+    "ranks": widgets.number("Ranks", "Ranks of the group, n.", "%d"),
+    "bytes_mb": widgets.number("Size, MB", "Of the whole array; the median where sizes are joined by powers of two."),
+    "count": widgets.number("Collectives", "Collectives of the job that were matched over their ranks.", "%d"),
+    "kernels": widgets.number("Kernels", "Executions on all ranks.", "%d"),
+    "wait_ms": widgets.number("Waited, ms", "Sum over ranks."),
+    "transfer_ms": widgets.number("Transferred, ms", "Sum over ranks."),
+    "wait_median_us": widgets.number("Wait, µs", "Median over executions."),
+    "transfer_median_us": widgets.number("Transfer, µs", "Median over executions."),
+    "algorithm_gb_per_s": widgets.number("Algorithm, GB/s", "Size over the time of the transfer, the median."),
+    "bus_gb_per_s": widgets.number("Bus, GB/s", "Algorithm bandwidth times the factor of NCCL's tests for the kind and n."),
+    "percent_of_best": widgets.number("Of best, %", "Bus bandwidth over the best median of the same group and kind.", "%.3g"),
+    "least_transfer_us": widgets.number("Fastest rank, µs", "The least median transfer of a rank."),
+    "most_transfer_us": widgets.number("Slowest rank, µs", "The largest median transfer of a rank."),
+    "least_wait_rank": widgets.number("Waited for", "The rank with the least sum of waits: the others wait for it.", "%d"),
+    "least_wait_ms": widgets.number("Its wait, ms", "Sum of the waits of that rank."),
+    "most_wait_ms": widgets.number("Longest wait, ms", "The largest sum of waits of a rank."),
+    "kernel_ms": widgets.number("In kernels, ms", "Time of the kernels, which holds the wait; sum over ranks."),
 }
 
 
@@ -70,9 +63,7 @@ def draw(run: store.Run) -> None:
         st.caption(plain(line))
     shown = _in_units(frame)
     columns = [name for name in _COLUMNS if shown[name].notna().any()]
-    widgets.table(
-        shown, column_order=columns, column_config=_COLUMNS, height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX
-    )
+    widgets.table(shown, column_order=columns, column_config=_COLUMNS, height=widgets.height(shown, 14, 530))
 
 
 def _why_not(frame: pd.DataFrame, reasons: tuple[str, ...]) -> list[str]:

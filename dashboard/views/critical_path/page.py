@@ -1,6 +1,6 @@
 """Critical path: the chain of activities that an iteration waits for, and what a faster kernel would give."""
 
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -60,44 +60,40 @@ def _chosen(iterations: pd.DataFrame) -> int | None:
     return int(chosen)
 
 
-def _number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
-    return st.column_config.NumberColumn(label, format=style, help=help)
-
-
-_SHARE: Final = _number("Share, %", "Of the iteration.", "%.3g")
-_INFERRED: Final = _number(
+_SHARE: Final = widgets.number("Share, %", "Of the iteration.", "%.3g")
+_INFERRED: Final = widgets.number(
     "Inferred", "How many are on the path by inference: the profile does not name what waited for them.", "%d"
 )
 _KERNELS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="medium", help="Short name; the column Full name is at the end."),
     "kind": "Kind",
-    "time_ns": _number("On the path, ms", "Its time on the path; of collectives, the time of the transfer."),
+    "time_ns": widgets.number("On the path, ms", "Its time on the path; of collectives, the time of the transfer."),
     "percent": _SHARE,
-    "gain_ns": _number(
+    "gain_ns": widgets.number(
         "Gain, ms", "How much shorter the iteration is if it takes 10 % less time on all ranks, from the replay."
     ),
-    "gain_percent": _number("Gain, %", "The same, of the iteration.", "%.3g"),
-    "tenth_ns": _number(
+    "gain_percent": widgets.number("Gain, %", "The same, of the iteration.", "%.3g"),
+    "tenth_ns": widgets.number(
         "A tenth, ms",
         "A tenth of its time on the path, with the part that overlaps the kernel before it: the gain if the path stayed where it is.",
     ),
-    "executions": _number("Executions", "On the path.", "%d"),
-    "ranks": _number("Ranks", "On which it is on the path.", "%d"),
+    "executions": widgets.number("Executions", "On the path.", "%d"),
+    "ranks": widgets.number("Ranks", "On which it is on the path.", "%d"),
     "inferred": _INFERRED,
     "name": st.column_config.TextColumn("Full name", width="large"),
 }
 _KINDS: Final = {
     "kind": "Kind",
-    "time_ns": _number("On the path, ms"),
+    "time_ns": widgets.number("On the path, ms"),
     "percent": _SHARE,
-    "segments": _number("Segments", style="%d"),
-    "longest_ns": _number("Longest, ms", "The longest segment."),
+    "segments": widgets.number("Segments", style="%d"),
+    "longest_ns": widgets.number("Longest, ms", "The longest segment."),
     "inferred": _INFERRED,
 }
 _HOST: Final = {
     "name": st.column_config.TextColumn("Call or operator", width="medium"),
-    "time_ns": _number("On the path, ms"),
+    "time_ns": widgets.number("On the path, ms"),
     "percent": _SHARE,
-    "segments": _number("Segments", style="%d"),
-    "ranks": _number("Ranks", "On which it is on the path.", "%d"),
+    "segments": widgets.number("Segments", style="%d"),
+    "ranks": widgets.number("Ranks", "On which it is on the path.", "%d"),
 }

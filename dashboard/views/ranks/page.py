@@ -7,6 +7,7 @@ import streamlit as st
 from warpladder.dashboard.core.job_graph.pipelines import PARTS as PARTS_OF_STAGES
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.widgets import number
 from warpladder.dashboard.views.ranks import chart as charts
 from warpladder.dashboard.views.ranks import query as queries
 from warpladder.data import store
@@ -86,64 +87,60 @@ def _without_profile(run: store.Run) -> None:
         )
 
 
-def _ms(label: str, help: str | None = None) -> object:
-    return st.column_config.NumberColumn(f"{label}, ms", format="%.4g", help=help)
-
-
 _COLUMNS: Final = {
-    "rank": st.column_config.NumberColumn("Rank", format="%d"),
+    "rank": number("Rank", style="%d"),
     "host": "Host",
-    "distance": st.column_config.NumberColumn("Distance", format="%+.1f", help=charts.DISTANCE),
+    "distance": number("Distance", charts.DISTANCE, "%+.1f"),
     "differs_in": "Differs in",
     "late": st.column_config.CheckboxColumn("Late", help="The other ranks wait for it, beyond the uncertainty."),
     "cause": "Cause",
-    "span_ns": _ms("Span"),
-    "compute_ns": _ms("Compute"),
-    "graph_ns": _ms("CUDA graphs", "Graphs that were traced whole. What ran in them is not known."),
-    "exposed_ns": _ms("Exposed", "Communication while no compute runs."),
-    "wait_ns": _ms("Wait", "Time in communication until the last rank arrives."),
+    "span_ns": number("Span, ms"),
+    "compute_ns": number("Compute, ms"),
+    "graph_ns": number("CUDA graphs, ms", "Graphs that were traced whole. What ran in them is not known."),
+    "exposed_ns": number("Exposed, ms", "Communication while no compute runs."),
+    "wait_ns": number("Wait, ms", "Time in communication until the last rank arrives."),
     "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),
-    "copies_ns": _ms("Copies", "Copies and sets while neither compute nor communication runs."),
-    "host_wait_ns": _ms("Host wait", "Idle, and the next work was not launched yet."),
-    "kernel_wait_ns": _ms("Kernel wait", "Idle for less than 30 µs, and the next work was launched."),
-    "other_idle_ns": _ms("Other idle"),
+    "copies_ns": number("Copies, ms", "Copies and sets while neither compute nor communication runs."),
+    "host_wait_ns": number("Host wait, ms", "Idle, and the next work was not launched yet."),
+    "kernel_wait_ns": number("Kernel wait, ms", "Idle for less than 30 µs, and the next work was launched."),
+    "other_idle_ns": number("Other idle, ms"),
 }
-_GPU: Final = st.column_config.NumberColumn("GPU", format="%d")
+_GPU: Final = number("GPU", style="%d")
 _AFTER: Final = {
     "change": "Change",
-    "step_ns": _ms("Step"),
-    "gain": st.column_config.NumberColumn("Gain, %", format="%.1f"),
-    "low_ns": _ms("Shortest"),
-    "high_ns": _ms("Longest"),
+    "step_ns": number("Step, ms"),
+    "gain": number("Gain, %", style="%.1f"),
+    "low_ns": number("Shortest, ms"),
+    "high_ns": number("Longest, ms"),
 }
 _STAGES: Final = {
-    "stage": st.column_config.NumberColumn("Stage", format="%d"),
+    "stage": number("Stage", style="%d"),
     "ranks": "Ranks",
-    "span_ns": _ms("Time"),
-    **{name: _ms(words.capitalize()) for name, words in PARTS_OF_STAGES.items()},
+    "span_ns": number("Time, ms"),
+    **{name: number(f"{words.capitalize()}, ms") for name, words in PARTS_OF_STAGES.items()},
 }
 _DIMENSIONS: Final = {
     "dimension": "Dimension",
     "count": "Communications",
-    "exposed_ns": _ms("Exposed"),
-    "percent": st.column_config.NumberColumn("Of the time, %", format="%.1f"),
-    "wait_ns": _ms("Wait"),
-    "transfer_ns": _ms("Transfer"),
+    "exposed_ns": number("Exposed, ms"),
+    "percent": number("Of the time, %", style="%.1f"),
+    "wait_ns": number("Wait, ms"),
+    "transfer_ns": number("Transfer, ms"),
 }
 _GPUS: Final = {
     "device": _GPU,
-    "busy_percent": st.column_config.NumberColumn("Busy, %", format="%.1f"),
+    "busy_percent": number("Busy, %", style="%.1f"),
     **{name: column for name, column in _COLUMNS.items() if name == "rank" or name.endswith("_ns")},
 }
 _IDLE: Final = {
     "device": _GPU,
-    "stream": st.column_config.NumberColumn("Stream", format="%d"),
+    "stream": number("Stream", style="%d"),
     "ranks": "Ranks",
-    "host_wait_ns": _ms("Host wait", "The next work was not launched when the last one ended."),
+    "host_wait_ns": number("Host wait, ms", "The next work was not launched when the last one ended."),
     "host_wait_count": "Gaps",
-    "kernel_wait_ns": _ms("Kernel wait", "Less than 30 µs, and the next work was launched."),
+    "kernel_wait_ns": number("Kernel wait, ms", "Less than 30 µs, and the next work was launched."),
     "kernel_wait_count": "Gaps ",
-    "other_ns": _ms("Other"),
+    "other_ns": number("Other, ms"),
     "other_count": "Gaps  ",
     "queue_most": st.column_config.NumberColumn("Longest queue", help="The most kernels that were launched and not started."),
 }

@@ -13,7 +13,6 @@ from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, b
 from warpladder.dashboard.trace.memory import MemoryInUse
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.timeline import query as queries
-from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
 from warpladder.data.words import cut
 
@@ -216,7 +215,7 @@ def whole_trace(data: RunData, look: Look) -> Chart:
         raise ValueError("the run has no trace")
     shown = lanes.busiest()
     coloring = queries.coloring(data.traces, lanes, "kernel" if queries.variants(data.traces).empty else "variant")
-    window = timeline_detail.window(lanes.begin_ns, lanes.end_ns, len(shown), PIXELS)
+    window = queries.window(lanes.begin_ns, lanes.end_ns, len(shown), PIXELS)
     scene = queries.scene(data.traces, lanes, shown, window, coloring)
     return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))
 
@@ -303,11 +302,18 @@ def contents(
     matches: Int64s,
     memory: Sequence[MemoryInUse] = (),
 ) -> dict[str, Any]:
-    """The lanes in a window and the meaning of their colours, as arguments of the component's `payload`.
+    """The lanes in a window and the meaning of their colours, for the browser's script.
 
     Args:
         matches: see `collectives.matches`.
         memory: what is drawn as lanes of memory in use.
+
+    Returns:
+        - `lanes`: each with its headings, and its events and bars as lists; `texts`, to which they refer by place;
+        - `window`: start and end, in nanoseconds from the start of the trace; `bins` of it; `length` of the trace;
+        - `colors` of the swatches, their `swatches` in short and `titles` in full, those in the `legend`, and those whose events are `thin`;
+        - `short` names of kernels, by the places of their full names in `texts`;
+        - `tones` of the theme.
     """
     texts: dict[str, int] = {}
     drawn = []
@@ -341,16 +347,16 @@ def contents(
     return {
         "lanes": drawn,
         "texts": list(texts),
-        "window": (window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns),
+        "window": [window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns],
         "bins": window.bins,
         "length": lanes.end_ns - lanes.begin_ns,
         "colors": colors(coloring.swatches, look),
         "swatches": swatch_names(coloring, look),
         "titles": swatch_titles(coloring, look),
-        "short": {place: shorter[name] for name, place in texts.items() if name in shorter},
+        "short": {str(place): shorter[name] for name, place in texts.items() if name in shorter},
         "legend": legend(scene, coloring, look),
         "thin": [place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
-        "tones": look.tones,
+        "tones": {name: getattr(look.tones, name) for name in ("text", "muted", "grid", "paper")},
     }
 
 

@@ -1,8 +1,7 @@
 """Timeline: the events of every stream and thread, from the whole trace down to nanoseconds."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -11,21 +10,19 @@ import streamlit as st
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.traces import NONE, Traces
 from warpladder.dashboard.trace import picked
-from warpladder.dashboard.trace.lanes import MOST_LAYERS, Kind, Lane, Lanes, build
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
 from warpladder.dashboard.trace.memory import memory_in_use
-from warpladder.dashboard.ui import runs, state, tables, widgets
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
+from warpladder.dashboard.ui.widgets import number
 from warpladder.dashboard.views.timeline import chart, collectives, selection
-from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import query as queries
-from warpladder.dashboard.views.timeline import query as timeline_detail
-from warpladder.dashboard.views.timeline import selection as timeline_selection
-from warpladder.dashboard.views.timeline.component import Act, payload, timeline
-from warpladder.dashboard.views.timeline.selection import ChosenEvent, Hits, PatternError, Search, SearchHits
+from warpladder.dashboard.views.timeline.component import Act, timeline
+from warpladder.dashboard.views.timeline.selection import ChosenEvent, PatternError, Search, SearchHits
 from warpladder.dashboard.views.timeline.visible import VisibleWork, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
 
-_KINDS: Final[Mapping[Kind, str]] = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
+_KINDS: Final[Mapping[str, str]] = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
 _COLOR: Final = {"variant": "variant", "kernel": "kernel name"}
 #: The value of the query parameter `regex` for a search by a regular expression.
 _ON: Final = "1"
@@ -40,38 +37,34 @@ _COLUMNS: Final = {
     "what": "What",
     "name": "Name",
     "count": "Count",
-    "total_ns": st.column_config.NumberColumn("Total (ns)", format="localized"),
-    "busy_ns": st.column_config.NumberColumn("Busy (ns)", format="localized", help="Time in which at least one of them ran."),
-    "bytes": st.column_config.NumberColumn("Bytes", format="localized"),
-    "start_ns": st.column_config.NumberColumn("Start (ns)", format="localized", help="From the start of the trace."),
-    "duration_ns": st.column_config.NumberColumn("Duration (ns)", format="localized"),
-    "first_ns": st.column_config.NumberColumn("First starts (ns)", format="localized", help="From the start of the trace."),
-    "last_ns": st.column_config.NumberColumn("Last ends (ns)", format="localized", help="From the start of the trace."),
+    "total_ns": number("Total (ns)", style="localized"),
+    "busy_ns": number("Busy (ns)", "Time in which at least one of them ran.", "localized"),
+    "bytes": number("Bytes", style="localized"),
+    "start_ns": number("Start (ns)", "From the start of the trace.", "localized"),
+    "duration_ns": number("Duration (ns)", style="localized"),
+    "first_ns": number("First starts (ns)", "From the start of the trace.", "localized"),
+    "last_ns": number("Last ends (ns)", "From the start of the trace.", "localized"),
 }
 _OF_GPUS: Final = {
     "gpu": st.column_config.TextColumn("GPU", width="medium"),
-    "busy_ns": st.column_config.NumberColumn("Busy (ns)", format="localized", help="Time in which a kernel or copy ran."),
-    "busy": st.column_config.NumberColumn("Busy", format="percent", help="A kernel or copy ran, on any stream."),
-    "idle": st.column_config.NumberColumn("Idle", format="percent", help="Neither a kernel nor a copy ran."),
-    "kernels": st.column_config.NumberColumn("Kernels", format="percent", help="A kernel ran, on any stream."),
-    "copies": st.column_config.NumberColumn("Copies", format="percent", help="A copy or memset ran, on any stream."),
+    "busy_ns": number("Busy (ns)", "Time in which a kernel or copy ran.", "localized"),
+    "busy": number("Busy", "A kernel or copy ran, on any stream.", "percent"),
+    "idle": number("Idle", "Neither a kernel nor a copy ran.", "percent"),
+    "kernels": number("Kernels", "A kernel ran, on any stream.", "percent"),
+    "copies": number("Copies", "A copy or memset ran, on any stream.", "percent"),
 }
 _OF_PARTS: Final = {
-    "rank": st.column_config.NumberColumn("Rank", format="%d"),
-    "after_ns": st.column_config.NumberColumn("Arrived after the first (ns)", format="localized", help="Start of its kernel."),
-    "wait_ns": st.column_config.NumberColumn(
-        "Wait (ns)", format="localized", help="From its arrival to that of the last rank."
-    ),
-    "transfer_ns": st.column_config.NumberColumn(
-        "Transfer (ns)", format="localized", help="From the arrival of the last rank to its own end."
-    ),
+    "rank": number("Rank", style="%d"),
+    "after_ns": number("Arrived after the first (ns)", "Start of its kernel.", "localized"),
+    "wait_ns": number("Wait (ns)", "From its arrival to that of the last rank.", "localized"),
+    "transfer_ns": number("Transfer (ns)", "From the arrival of the last rank to its own end.", "localized"),
 }
 _OF_KERNELS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="medium"),
-    "count": st.column_config.NumberColumn("Count", format="localized", help="Kernels that ran in the span, also in part."),
-    "total_ns": st.column_config.NumberColumn("Total (ns)", format="localized", help="Summed, also where several ran at once."),
-    "mean_ns": st.column_config.NumberColumn("Mean (ns)", format="localized"),
-    "share": st.column_config.NumberColumn("Share", format="percent", help="Total over the length of the span."),
+    "count": number("Count", "Kernels that ran in the span, also in part.", "localized"),
+    "total_ns": number("Total (ns)", "Summed, also where several ran at once.", "localized"),
+    "mean_ns": number("Mean (ns)", style="localized"),
+    "share": number("Share", "Total over the length of the span.", "percent"),
     "full_name": st.column_config.TextColumn("Full name", width="large"),
 }
 
@@ -94,17 +87,13 @@ def draw(run: store.Run) -> None:
     _draw(run, lanes, shown, left_out, color_by)
 
 
-def _text_of_kind(kind: str) -> str:
-    return next(text for name, text in _KINDS.items() if name == kind)
-
-
 def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.ColorBy]:
     """The lanes to show, the number of lanes of the chosen kinds that are left out, and the meaning of the colours."""
     busiest = lanes.busiest()
     with widgets.controls():
         kinds = [kind for kind in _KINDS if any(lane.kind == kind for lane in lanes.lanes)]
         first = kinds[:1] if lanes.of_ranks and lanes.processes > _MOST_WHOLE else kinds
-        chosen = state.choose_many("lanes", "Lanes", kinds, default=first, text=_text_of_kind) if len(kinds) > 1 else kinds
+        chosen = state.choose_many("lanes", "Lanes", kinds, default=first, text=_KINDS.__getitem__) if len(kinds) > 1 else kinds
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
             extent = state.choose(
@@ -145,20 +134,20 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     begin, end = _window(run, lanes)
     measured = _measured(run, lanes)
     address = state.text_of("chosen", run.run_id)
-    chosen = timeline_selection.parse(address, traces)
+    chosen = selection.parse(address, traces)
     if address and chosen is None:
         st.caption(plain(f"The link asks for {short(address)}, which is not in this trace."))
     matches = runs.ask(runs.as_recorded(run), collectives.matches)
     match = int(matches[chosen.row]) if chosen and chosen.table == "kernels" and len(matches) else NONE
     linked = tuple(np.flatnonzero(matches == match).tolist()) if match != NONE else ()
-    lit = runs.share(run, timeline_selection.belongs, chosen, linked) if chosen else None
+    lit = runs.share(run, selection.belongs, chosen, linked) if chosen else None
     of_collective = [ChosenEvent("kernels", row) for row in linked]
-    launched = timeline_selection.launch_of(traces, chosen) if chosen else []
+    launched = selection.launch_of(traces, chosen) if chosen else []
     memory = runs.share(run, memory_in_use, lanes.processes > 1) if any(lane.kind == "device" for lane in shown) else []
     pinned = _pinned(run, len(lanes.lanes) + len(memory))
-    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen, [*of_collective, *launched])
+    shown = selection.with_chosen(traces, lanes, shown, chosen, [*of_collective, *launched])
     shown = [lane for place, lane in enumerate(lanes.lanes) if place in pinned or lane in shown]
-    window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
+    window = queries.window(begin, end, len(shown), st.session_state.get(_WIDTH, chart.PIXELS))
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
     search = _search(run, shown)
     hits = _search_hits(run, lanes, search, window, chosen)
@@ -169,14 +158,14 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
             _step(run, lanes, Search(*what.search, search.kinds), chosen, what)
 
     data = chart.contents(scene, window, traces, lanes, coloring, look, matches, memory)
-    span = timeline_selection.span_of(traces, lanes, shown, chosen, of_collective, launched)
+    span = selection.span_of(traces, lanes, shown, chosen, of_collective, launched)
     measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
-    number = st.session_state.get(_NUMBER, 0)
-    timeline("timeline", payload(**data, number=number, chosen=span, search=hits, measure=measure, pinned=pinned), act)
+    answers = {"number": st.session_state.get(_NUMBER, 0), "chosen": span, "search": hits, "measure": measure, "pinned": pinned}
+    timeline("timeline", data | answers, act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("The height of a bar is the busy share of its time.")
         widgets.downloads(
-            "timeline", lambda: charts.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
+            "timeline", lambda: chart.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
@@ -205,25 +194,15 @@ def _search(run: store.Run, shown: Sequence[Lane]) -> Search:
     return Search(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
 
 
-def _hits(run: store.Run, lanes: Lanes, search: Search) -> Hits:
-    """The hits of a search, which are kept while a user steps through them.
-
-    Raises:
-        PatternError: the text is no regular expression.
-    """
-    hits: Hits = runs.share(run, selection.hits, lanes, search)
-    return hits
-
-
 def _search_hits(
-    run: store.Run, lanes: Lanes, search: Search, window: timeline_detail.Window, chosen: ChosenEvent | None
+    run: store.Run, lanes: Lanes, search: Search, window: queries.Window, chosen: ChosenEvent | None
 ) -> SearchHits:
     """The hits of a search for the canvas."""
     empty = SearchHits(text=search.text, regex=search.regex, total=0, place=-1, marks=[], error="")
     if not search.text:
         return empty
     try:
-        hits = _hits(run, lanes, search)
+        hits = runs.share(run, selection.hits, lanes, search)
     except PatternError as error:
         return {**empty, "error": str(error)}
     place = selection.place_of(runs.load(run).traces, lanes, hits, chosen)
@@ -284,7 +263,7 @@ def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
     if act.pick is not None:
         kind, row = act.pick
         lane = next((lane for lane in lanes.lanes if lane.kind == kind), None)
-        state.set_text("chosen", run.run_id, str(timeline_selection.chosen_of(lanes, lane, row)) if lane and row >= 0 else "")
+        state.set_text("chosen", run.run_id, str(selection.chosen_of(lanes, lane, row)) if lane and row >= 0 else "")
 
 
 def _keep_window(run: store.Run, lanes: Lanes, begin: int, end: int) -> None:
@@ -298,62 +277,49 @@ def _step(run: store.Run, lanes: Lanes, search: Search, chosen: ChosenEvent | No
     if begin >= end:
         return
     try:
-        hit = selection.step(traces, lanes, _hits(run, lanes, search), chosen, (begin, end), act.step)
+        hit = selection.step(traces, lanes, runs.share(run, selection.hits, lanes, search), chosen, (begin, end), act.step)
     except PatternError:
         return  # the search box says so
     if hit is not None:
         state.set_text("chosen", run.run_id, str(hit))
-        begin, end = selection.window_on(lanes, (begin, end), *timeline_selection.span(traces, hit, lanes.end_ns))
+        begin, end = selection.window_on(lanes, (begin, end), *selection.span(traces, hit, lanes.end_ns))
         _keep_window(run, lanes, begin - lanes.begin_ns, end - lanes.begin_ns)
 
 
 def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> None:
     """The events that belong to the chosen one, as a table with a download."""
-    begin, end = timeline_selection.span(traces, chosen, lanes.end_ns)
-    title = timeline_selection.title(traces, chosen)
+    begin, end = selection.span(traces, chosen, lanes.end_ns)
+    title = selection.title(traces, chosen)
     st.markdown(f"## {plain(title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1] + '…')}")
     if chosen.table == "ranges":
-        frame, busy = runs.share(run, timeline_selection.work_and_busy_ns, chosen, lanes.begin_ns)
-        by_time = runs.share(run, timeline_selection.by_time_ns, chosen)
+        frame, busy = runs.share(run, selection.work, chosen, lanes.begin_ns), runs.share(run, selection.busy_ns, chosen)
+        by_time = runs.share(run, selection.by_time_ns, chosen)
         other = f", {format_duration(by_time)} of it attributed to it by time" if by_time else ""
-        counts = ", ".join(
-            f"{rows['count'].sum()} {what}{'s' if rows['count'].sum() != 1 else ''}" for what, rows in _by_what(frame)
-        )
+        totals = frame.groupby("what")["count"].sum()  # kernels, then memory operations
+        counts = ", ".join(f"{count} {what}{'s' if count != 1 else ''}" for what, count in totals.items())
         line = (
             f"Launched in it: {counts}; the GPU was busy for {format_duration(busy)}{other}."
             if counts
             else "It launched no device work."
         )
     else:
-        frame = timeline_selection.around(traces, chosen, lanes.begin_ns)
-        operators = timeline_selection.operators_of(traces, chosen)
-        source = timeline_selection.source_of(traces, operators)
+        frame = selection.around(traces, chosen, lanes.begin_ns)
+        operators = selection.operators_of(traces, chosen)
+        source = selection.source_of(traces, operators)
         of = f"Launched by {queries.text_of(traces, 'operations', 'name', operators[:1])[0]}. " if len(operators) else ""
         at = f"Called at {source}. " if source else ""
         line = f"{of}{at}Below: the call that launched it, other work of that call, and the operators and ranges around it."
     st.caption(plain(f"Lasts {format_duration(end - begin)}. {line}"))
     if len(frame):
-        widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)
-        st.download_button(
-            "CSV",
-            lambda: tables.csv(frame),
-            f"timeline-{chosen}.csv",
-            "text/csv",
-            key="download chosen",
-            type="tertiary",
-            on_click="ignore",
-        )
+        widgets.table(frame, column_config=_COLUMNS, height=widgets.height(frame, 7, 300))
+        widgets.save_csv("CSV", frame, f"timeline-{chosen}.csv", "download chosen")
 
 
 def _collective(run: store.Run, match: int, rank: int) -> None:
     """Who came last to the collective of the chosen kernel, and the arrival and wait of each rank."""
     found = runs.ask(runs.as_recorded(run), collectives.parts, match)
     st.markdown(f"#### {plain(collectives.sentence(found, rank))}")
-    widgets.table(found, column_order=list(_OF_PARTS), column_config=_OF_PARTS, height="content" if len(found) < 10 else 360)
-
-
-def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    return [(what, frame[frame["what"] == what]) for what in ("kernel", "memory operation") if (frame["what"] == what).any()]
+    widgets.table(found, column_order=list(_OF_PARTS), column_config=_OF_PARTS, height=widgets.height(found, 9, 360))
 
 
 def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> VisibleWork:
@@ -372,28 +338,19 @@ def _tables(run: store.Run, seen: VisibleWork, brief: Mapping[str, str], measure
         brief: short names of kernels by their full names.
         measured: the span was measured; else it is the window.
     """
-    if not seen.gpus:
+    if seen.gpus.empty:
         return
     st.markdown(f"#### {plain(answer(seen, measured))}")
     table_of_gpus, table_of_kernels = gpu_table(seen), kernel_table(seen, brief)
-    widgets.table(table_of_gpus, column_config=_OF_GPUS, height="content" if len(table_of_gpus) < 10 else 360)
-    if seen.kernels:
+    widgets.table(table_of_gpus, column_config=_OF_GPUS, height=widgets.height(table_of_gpus, 9, 360))
+    if len(table_of_kernels):
         _choose_kernel(run, table_of_kernels)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         span = "measured span" if measured else "window, or to a measured span"
         st.caption(f"Times are cut to the {span}. All streams count. A chosen kernel is searched for.")
         for what, frame in (("GPUs", table_of_gpus), ("Kernels", table_of_kernels)):
-            if frame.empty:
-                continue
-            st.download_button(
-                f"{what} as CSV",
-                partial(tables.csv, frame),
-                f"timeline-{what.lower()}.csv",
-                "text/csv",
-                key=f"download {what}",
-                type="tertiary",
-                on_click="ignore",
-            )
+            if len(frame):
+                widgets.save_csv(f"{what} as CSV", frame, f"timeline-{what.lower()}.csv", f"download {what}")
 
 
 def _choose_kernel(run: store.Run, table: pd.DataFrame) -> None:
@@ -408,6 +365,5 @@ def _choose_kernel(run: store.Run, table: pd.DataFrame) -> None:
             state.set_text("regex", run.run_id, "")
         st.session_state[_CHOICES] += 1
 
-    height: int | Literal["content"] = "content" if len(table) < 8 else 300
     choice = {"key": key, "on_select": search_for, "selection_mode": "single-row"}
-    widgets.table(table, column_config=_OF_KERNELS, height=height, **choice)
+    widgets.table(table, column_config=_OF_KERNELS, height=widgets.height(table, 7, 300), **choice)

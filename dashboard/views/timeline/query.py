@@ -1,6 +1,6 @@
 """The lanes and events of a window, and their detail: wide events are drawn alone, and bars show the busy time of the others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -164,6 +164,8 @@ Codes = npt.NDArray[np.uint8]
 
 #: Suffix of the text of a range to which an event is attributed by time.
 BY_TIME: Final = ", by time"
+#: Table -> the column with the names of its events.
+NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name", "operations": "name"}
 #: Words for the kinds of memory operations.
 OPERATIONS: Final = {
     "h2d": "copy host to device",
@@ -226,9 +228,7 @@ class Coloring:
         by: the colours of kernels are by variant or by kernel name.
         of_range: colour of each row of `ranges`.
         of_launch: colour of the kernels launched in each row of `ranges`.
-        of_kernel_name: colour by the codes of the kernels' names.
-        of_copy_kind: colour by the codes of the memory operations' kinds.
-        of_call_name: colour by the codes of the calls' names.
+        of_name: by table, the colour by the codes of the column `NAME`.
         short: short names of kernels by their full names; empty for a trace with very many names.
     """
 
@@ -236,33 +236,32 @@ class Coloring:
     by: ColorBy
     of_range: Codes
     of_launch: Codes
-    of_kernel_name: Codes
-    of_copy_kind: Codes
-    of_call_name: Codes
+    of_name: Mapping[str, Codes]
     short: Mapping[str, str]
 
     def of(self, traces: Traces, lanes: Lanes, lane: Lane, rows: Int64s | Int32s) -> Codes:
         """The colour of each event of a lane, by its row."""
         color: Codes = np.empty(rows.shape, dtype=np.uint8)
-        if lane.kind == "ranges":
-            np.take(self.of_range, rows, out=color)
-            return color
-        if lane.kind == "calls":
-            np.take(self.of_call_name, traces.texts("api_calls", "name").codes[rows], out=color)
-            return color
-        kernel = rows < lanes.kernels
-        if kernel.any():
-            color[kernel] = self._of_kernels(traces, rows[kernel])
-        if not kernel.all():
-            color[~kernel] = self.of_copy_kind[traces.texts("memory_ops", "kind").codes[rows[~kernel] - lanes.kernels]]
+        for table, places, own in by_table(lanes, lane, rows):
+            if table == "ranges":
+                color[places] = self.of_range[own]
+            elif table == "kernels" and self.by == "variant":
+                place = ranges_of(traces, "kernels", own)
+                color[places] = np.where(place >= 0, self.of_launch[place], OTHER)
+            else:
+                color[places] = self.of_name[table][traces.texts(table, NAME[table]).codes[own]]
         return color
 
-    def _of_kernels(self, traces: Traces, rows: Int64s | Int32s) -> Codes:
-        if self.by == "kernel":
-            of_names: Codes = self.of_kernel_name[traces.texts("kernels", "full_name").codes[rows]]
-            return of_names
-        place = ranges_of(traces, "kernels", rows)
-        return np.where(place >= 0, self.of_launch[place], OTHER).astype(np.uint8)
+
+def by_table(lanes: Lanes, lane: Lane, rows: Int64s | Int32s) -> Iterator[tuple[str, Bools | slice, Int64s | Int32s]]:
+    """The tables that rows of a lane are of: the name of each, the places of its rows among these, and its own rows."""
+    if lane.kind != "device":
+        yield "ranges" if lane.kind == "ranges" else "api_calls", slice(None), rows
+        return
+    kernel = rows < lanes.kernels
+    for table, of_table, first in (("kernels", kernel, 0), ("memory_ops", ~kernel, lanes.kernels)):
+        if of_table.any():
+            yield table, of_table, rows[of_table] - first
 
 
 def variants(traces: Traces) -> pd.DataFrame:
@@ -288,19 +287,20 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
         code = {tuple(row): len(swatches) + number for number, row in enumerate(pairs.itertuples(index=False, name=None))}
         swatches += [Swatch("variant", str(variant), str(workload)) for workload, variant in code]
         of_range = _variants_of_ranges(traces, code)
-    kernels = _names(traces, "kernels", "full_name")
+    kernels = _names(traces, "kernels")
     of_kernel = np.full(max(len(kernels), 1), OTHER, dtype=np.uint8)
     if by == "kernel" and len(kernels):
         time = _time_by_name(traces, lanes, len(kernels))
         for place in np.argsort(-time, kind="stable")[:_MOST_NAMES]:
             of_kernel[place] = len(swatches)
             swatches.append(Swatch("kernel", kernels[place]))
-    of_copy = np.array([_COPIES.get(kind, _OTHER_COPY) for kind in _names(traces, "memory_ops", "kind")] or [0], dtype=np.uint8)
-    of_call = np.array([_call(name) for name in _names(traces, "api_calls", "name")] or [0], dtype=np.uint8)
+    of_copy = np.array([_COPIES.get(kind, _OTHER_COPY) for kind in _names(traces, "memory_ops")] or [0], dtype=np.uint8)
+    calls = [next((code for part, code in _CALLS if part in name), _OTHER_CALL) for name in _names(traces, "api_calls")]
+    of_name = {"kernels": of_kernel, "memory_ops": of_copy, "api_calls": np.array(calls or [0], dtype=np.uint8)}
     short = short_names(
         kernels if len(kernels) <= _SHORT_OF_MOST else [each.name for each in swatches if each.kind == "kernel"]
     )
-    return Coloring(tuple(swatches), by, of_range, _of_launch(traces, of_range), of_kernel, of_copy, of_call, short)
+    return Coloring(tuple(swatches), by, of_range, _of_launch(traces, of_range), of_name, short)
 
 
 def _of_launch(traces: Traces, of_range: Codes) -> Codes:
@@ -322,12 +322,8 @@ def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.fl
     return time
 
 
-def _names(traces: Traces, table: str, column: str) -> list[str]:
-    return list(map(str, traces.texts(table, column).categories)) if table in traces.tables else []
-
-
-def _call(name: str) -> int:
-    return next((code for part, code in _CALLS if part in name), _OTHER_CALL)
+def _names(traces: Traces, table: str) -> list[str]:
+    return list(map(str, traces.texts(table, NAME[table]).categories)) if table in traces.tables else []
 
 
 def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Codes:
@@ -381,8 +377,7 @@ class Highlight:
 
     def of(self, lane: Lane, rows: Int64s | Int32s) -> Bools:
         """Whether each row of the lane belongs to the chosen event."""
-        mask = {"device": self.device, "ranges": self.ranges, "calls": self.calls}[lane.kind]
-        return mask[rows]
+        return {"device": self.device, "ranges": self.ranges, "calls": self.calls}[lane.kind][rows]
 
 
 def scene(
@@ -417,17 +412,10 @@ def _most(color: Codes, weight: Int64s, colors: int) -> Codes:
 
 def names(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> list[str]:
     """The name of each event of a lane, as plain text."""
-    rows = lane.row[places]
-    if lane.kind == "ranges":
-        return text_of(traces, "ranges", "text", rows)
-    if lane.kind == "calls":
-        return text_of(traces, "api_calls", "name", rows)
-    kernel = rows < lanes.kernels
-    result = np.empty(len(rows), dtype=object)
-    if kernel.any():
-        result[kernel] = [name.removeprefix("void ") for name in text_of(traces, "kernels", "full_name", rows[kernel])]
-    if not kernel.all():
-        result[~kernel] = text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
+    result = np.empty(len(places), dtype=object)
+    for table, own, rows in by_table(lanes, lane, lane.row[places]):
+        texts = text_of(traces, table, NAME[table], rows)
+        result[own] = [name.removeprefix("void ") for name in texts] if table == "kernels" else texts
     return list(result)
 
 
@@ -442,7 +430,7 @@ def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> l
 
 
 def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:
-    """Facts for the hover text of each event, in addition to its name and times.
+    """Facts for the hover text of each event of a lane of device work or calls, in addition to its name and times.
 
     Returns:
         One row for each event, with
@@ -452,25 +440,22 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
         - `grid_x` to `registers`: facts of kernels; null in a trace of more than 1.5 million kernels;
         - `bytes`, `src_memory`, `dst_memory`: facts of memory operations.
     """
-    rows = lane.row[places].astype(np.int64)
-    frame = pd.DataFrame({"range": ""}, index=range(len(rows)))
-    kernel = rows < lanes.kernels if lane.kind == "device" else np.zeros(len(rows), dtype=bool)
-    for table, of_table, shift in (("kernels", kernel, 0), ("memory_ops", ~kernel, lanes.kernels), ("api_calls", ~kernel, 0)):
-        if of_table.any() and (table == "api_calls") == (lane.kind == "calls") and lane.kind != "ranges":
-            inner = ranges_of(traces, table, rows[of_table] - shift)
-            around = np.full(len(inner), "", dtype=object)
-            if (inner >= 0).any():
-                around[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
-            if table != "api_calls":
-                around[(inner >= 0) & (traces.numbers(table, "range_id")[rows[of_table] - shift] == NONE)] += BY_TIME
-            frame.loc[of_table, "range"] = around
-    if kernel.any() and lanes.kernels <= _FACTS_OF_MOST:
-        traces.read("kernels", *_SHAPE)
-        for column in _SHAPE:
-            frame.loc[kernel, column] = traces.numbers("kernels", column)[rows[kernel]]
-    if lane.kind == "device" and not kernel.all():
-        copies = rows[~kernel] - lanes.kernels
-        frame.loc[~kernel, "bytes"] = traces.numbers("memory_ops", "bytes")[copies]
-        for column in ("src_memory", "dst_memory"):
-            frame.loc[~kernel, column] = text_of(traces, "memory_ops", column, copies)
+    frame = pd.DataFrame({"range": ""}, index=range(len(places)))
+    for table, own, rows in by_table(lanes, lane, lane.row[places].astype(np.int64)):
+        inner = ranges_of(traces, table, rows)
+        around = np.full(len(inner), "", dtype=object)
+        if (inner >= 0).any():
+            around[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
+        if table != "api_calls":
+            around[(inner >= 0) & (traces.numbers(table, "range_id")[rows] == NONE)] += BY_TIME
+        at = frame.index[own]
+        frame.loc[at, "range"] = around
+        if table == "kernels" and lanes.kernels <= _FACTS_OF_MOST:
+            traces.read("kernels", *_SHAPE)
+            for column in _SHAPE:
+                frame.loc[at, column] = traces.numbers("kernels", column)[rows]
+        if table == "memory_ops":
+            frame.loc[at, "bytes"] = traces.numbers("memory_ops", "bytes")[rows]
+            for column in ("src_memory", "dst_memory"):
+                frame.loc[at, column] = text_of(traces, "memory_ops", column, rows)
     return frame.replace(NONE, np.nan)

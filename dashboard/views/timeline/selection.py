@@ -14,7 +14,7 @@ from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
 from warpladder.dashboard.trace.operators import INTERNAL, MODULE
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools, Highlight, ranges_of, text_of
+from warpladder.dashboard.views.timeline.query import NAME, OPERATIONS, Bools, Highlight, by_table, ranges_of, text_of
 from warpladder.data.arrays import Intervals, lookup, union_lengths
 from warpladder.errors import Error
 
@@ -26,9 +26,9 @@ _WHAT: Final = {
     "api_calls": "API call",
     "operations": "operator",
 }
-_NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name", "operations": "name"}
 #: A launch of a CUDA graph may have thousands of kernels.
 _MOST_ARROWS: Final = 100
+_OF_DEVICE: Final = ("kernels", "memory_ops")
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,9 @@ def chosen_of(lanes: Lanes, lane: Lane, row: int) -> ChosenEvent:
     return ChosenEvent("ranges" if lane.kind == "ranges" else "api_calls", row)
 
 
-def table_of(kind: Kind) -> tuple[Table, str]:
-    """The table of the events of a lane of ranges or calls, and the column of their names."""
-    table: Table = "ranges" if kind == "ranges" else "api_calls"
-    return table, _NAME[table]
-
-
 def place_in(lanes: Lanes, chosen: ChosenEvent) -> tuple[Kind, int]:
     """The kind of the lane that holds a row of a table, and the row in such a lane: the inverse of `chosen_of`."""
-    if chosen.table in ("kernels", "memory_ops"):
+    if chosen.table in _OF_DEVICE:
         return "device", chosen.row + (lanes.kernels if chosen.table == "memory_ops" else 0)
     return ("ranges" if chosen.table == "ranges" else "calls"), chosen.row
 
@@ -140,11 +134,7 @@ def span_of(
 
 def launch_of(traces: Traces, chosen: ChosenEvent) -> list[ChosenEvent]:
     """The call of a launch that the chosen event is a part of, then its device work; nothing where it is no part of one."""
-    if chosen.table == "ranges":
-        return []
-    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
-    masks[chosen.table][chosen.row] = True
-    _same_call(traces, chosen, masks)
+    masks = _of_call(traces, chosen)
     calls, kernels, copies = (np.flatnonzero(masks[table]).tolist() for table in ("api_calls", "kernels", "memory_ops"))
     work = [*(ChosenEvent("kernels", row) for row in kernels), *(ChosenEvent("memory_ops", row) for row in copies)]
     return [ChosenEvent("api_calls", calls[0]), *work[:_MOST_ARROWS]] if calls and work else []
@@ -192,16 +182,14 @@ def belongs(traces: Traces, chosen: ChosenEvent, linked: Sequence[int] = ()) -> 
     Args:
         linked: rows of `kernels` that belong to it too.
     """
-    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
-    masks[chosen.table][chosen.row] = True
+    masks = _of_call(traces, chosen)
     masks["kernels"][list(linked)] = True
     if chosen.table == "ranges":
         masks["ranges"] = _inside(traces, chosen.row)
-        for table in ("kernels", "memory_ops", "api_calls"):
+        for table in (*_OF_DEVICE, "api_calls"):
             if table in traces.tables:
                 masks[table] = _held(traces, table, masks["ranges"])
     else:
-        _same_call(traces, chosen, masks)
         masks["ranges"][_ranges_around(traces, chosen)] = True
     return Highlight(np.concatenate([masks["kernels"], masks["memory_ops"]]), masks["ranges"], masks["api_calls"])
 
@@ -218,26 +206,20 @@ def work(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
     """
     inside = _inside(traces, chosen.row)
     parts = []
-    for table, column in (("kernels", "full_name"), ("memory_ops", "kind")):
-        if table not in traces.tables:
-            continue
+    for table in (name for name in _OF_DEVICE if name in traces.tables):
         rows = np.flatnonzero(_held(traces, table, inside))
-        names = traces.texts(table, column)
+        names = traces.texts(table, NAME[table])
         code, start, end = names.codes[rows].astype(np.int64), *_times(traces, table, rows)
-        frame = pd.DataFrame({"code": code, "start": start, "end": end, "total_ns": end - start, "count": 1})
-        frame["bytes"] = traces.numbers(table, "bytes")[rows] if table == "memory_ops" else NONE
-        frame["bytes"] = frame["bytes"].where(frame["bytes"] != NONE)
-        grouped = frame.groupby("code").agg(
-            count=("count", "sum"),
-            total_ns=("total_ns", "sum"),
-            bytes=("bytes", lambda part: part.sum(min_count=1)),
-            first_ns=("start", "min"),
-            last_ns=("end", "max"),
+        bytes_ = traces.numbers(table, "bytes")[rows] if table == "memory_ops" else NONE
+        frame = pd.DataFrame({"code": code, "start": start, "end": end, "total_ns": end - start, "bytes": bytes_})
+        groups = frame.assign(bytes=frame["bytes"].where(frame["bytes"] != NONE)).groupby("code")
+        sums = groups.agg(
+            count=("start", "size"), total_ns=("total_ns", "sum"), first_ns=("start", "min"), last_ns=("end", "max")
         )
-        grouped.insert(0, "what", _WHAT[table])
-        grouped.insert(1, "name", [str(names.categories[each]) for each in grouped.index])
-        grouped.insert(4, "busy_ns", union_lengths(code, start, end, len(names.categories))[grouped.index])
-        parts.append(grouped)
+        sums["bytes"] = groups["bytes"].sum(min_count=1)
+        sums["what"], sums["name"] = _WHAT[table], [str(names.categories[each]) for each in sums.index]
+        sums["busy_ns"] = union_lengths(code, start, end, len(names.categories))[sums.index]
+        parts.append(sums)
     columns = ["what", "name", "count", "total_ns", "busy_ns", "bytes", "first_ns", "last_ns"]
     joined = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
     joined[["first_ns", "last_ns"]] -= begin_ns
@@ -247,17 +229,9 @@ def work(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
 def busy_ns(traces: Traces, chosen: ChosenEvent) -> int:
     """Nanoseconds in which at least one kernel or memory operation of a range ran."""
     inside = _inside(traces, chosen.row)
-    tables = [table for table in ("kernels", "memory_ops") if table in traces.tables]
-    if not tables:
-        return 0
+    tables = [table for table in _OF_DEVICE if table in traces.tables]
     pairs = [_times(traces, table, np.flatnonzero(_held(traces, table, inside))) for table in tables]
-    start, end = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    return Intervals(start, end).length
-
-
-def work_and_busy_ns(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> tuple[pd.DataFrame, int]:
-    """`work` and `busy_ns` of a range."""
-    return work(traces, chosen, begin_ns), busy_ns(traces, chosen)
+    return Intervals(*(np.concatenate(column) for column in zip(*pairs, strict=True))).length if pairs else 0
 
 
 def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
@@ -267,10 +241,8 @@ def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
         The columns are `what`, `name`, `start_ns` (from the start of the trace) and `duration_ns` (null for a range that was
         never closed).
     """
-    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
-    masks[chosen.table][chosen.row] = True
-    _same_call(traces, chosen, masks)
-    rows = {table: np.flatnonzero(masks[table]) for table in ("kernels", "memory_ops", "api_calls")}
+    masks = _of_call(traces, chosen)
+    rows = {table: np.flatnonzero(masks[table]) for table in (*_OF_DEVICE, "api_calls")}
     parts = []
     around_it = {"operations": operators_of(traces, chosen), "ranges": np.array(_ranges_around(traces, chosen), dtype=np.int64)}
     for table, places in {**rows, **around_it}.items():
@@ -278,7 +250,7 @@ def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
             start, end = _times(traces, table, places)
             lasts = pd.array(np.where(end == NONE, NONE, end - start), dtype="Int64")
             lasts[end == NONE] = pd.NA
-            names = [name.removeprefix("void ") for name in text_of(traces, table, _NAME[table], places)]
+            names = [name.removeprefix("void ") for name in text_of(traces, table, NAME[table], places)]
             parts.append(
                 pd.DataFrame({"what": _WHAT[table], "name": names, "start_ns": start - begin_ns, "duration_ns": lasts})
             )
@@ -288,7 +260,7 @@ def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
 def by_time_ns(traces: Traces, chosen: ChosenEvent) -> int:
     """The summed durations of device work that is attributed by time to a range or to a range in it."""
     inside, total = _inside(traces, chosen.row), 0
-    for table in ("kernels", "memory_ops"):
+    for table in _OF_DEVICE:
         if table in traces.tables:
             by_time = _held(traces, table, inside) & ~_held(traces, table, inside, ("range_id",))
             total += int(traces.durations(table)[by_time].sum())
@@ -297,7 +269,8 @@ def by_time_ns(traces: Traces, chosen: ChosenEvent) -> int:
 
 def title(traces: Traces, chosen: ChosenEvent) -> str:
     """The chosen event in words, such as `range step`."""
-    return f"{_WHAT[chosen.table]} {_name(traces, chosen.table, chosen.row)}"
+    (name,) = text_of(traces, chosen.table, NAME[chosen.table], np.array([chosen.row]))
+    return f"{_WHAT[chosen.table]} {name.removeprefix('void ')}"
 
 
 def span(traces: Traces, chosen: ChosenEvent, end_ns: int) -> tuple[int, int]:
@@ -314,10 +287,6 @@ def _times(traces: Traces, table: str, rows: Int64s) -> tuple[Int64s, Int64s]:
     return traces.numbers(table, "start_ns")[rows], traces.numbers(table, "end_ns")[rows]
 
 
-def _name(traces: Traces, table: str, row: int) -> str:
-    return text_of(traces, table, _NAME[table], np.array([row]))[0].removeprefix("void ")
-
-
 def _inside(traces: Traces, row: int) -> Bools:
     """Mask of a range and all ranges in it."""
     above = parents(traces)
@@ -328,7 +297,7 @@ def _inside(traces: Traces, row: int) -> Bools:
 def _held(traces: Traces, table: str, ranges: Bools, columns: Sequence[str] = ("range_id", "time_range_id")) -> Bools:
     """Mask of the rows of a table whose innermost range, by thread or by time, is one of the ranges."""
     ids = traces.numbers("ranges", "range_id")
-    if table in ("kernels", "memory_ops"):
+    if table in _OF_DEVICE:
         places = [lookup(ids, traces.numbers(table, column)) for column in columns]
         held: Bools = np.logical_or.reduce([(place >= 0) & ranges[place] for place in places])
         return held
@@ -348,15 +317,20 @@ def _ranges_around(traces: Traces, chosen: ChosenEvent) -> list[int]:
     return places
 
 
-def _same_call(traces: Traces, chosen: ChosenEvent, masks: dict[str, Bools]) -> None:
-    """Mark the call of the chosen event, and all device work of that call. A graph launch has several pieces of device work."""
+def _of_call(traces: Traces, chosen: ChosenEvent) -> dict[str, Bools]:
+    """Masks of the chosen event, its call, and all device work of that call. A graph launch has several pieces of device work."""
+    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    masks[chosen.table][chosen.row] = True
+    if chosen.table == "ranges":
+        return masks
     process, correlation = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("process", "correlation"))
-    for table in ("kernels", "memory_ops", "api_calls"):
+    for table in (*_OF_DEVICE, "api_calls"):
         if table in traces.tables and table != chosen.table:
             rows, ids, processes = traces.find(table, "correlation", np.array([correlation]), "process")
             rows = rows[(ids == correlation) & (processes == process)]
             # Calls normally have unique correlations. Where they do not, the first call is taken, as in all other queries.
             masks[table][rows[:1] if table == "api_calls" else rows] = True
+    return masks
 
 
 #: The most characters of a text to search for. A longer text is cut.
@@ -384,7 +358,7 @@ class Search:
 
     text: str
     regex: bool
-    kinds: tuple[Kind, ...]
+    kinds: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,9 +483,9 @@ def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tu
 def _masks(traces: Traces, search: Search) -> dict[str, Bools]:
     """For each table with names, a mask of its distinct names that match; the last place is for a missing name."""
     masks = {}
-    for table, column in (("kernels", "full_name"), ("memory_ops", "kind"), ("ranges", "text"), ("api_calls", "name")):
+    for table in get_args(Table):
         if table in traces.tables:
-            names = pa.array(traces.texts(table, column).categories, pa.large_string())
+            names = pa.array(traces.texts(table, NAME[table]).categories, pa.large_string())
             mask = _match(names, search)
             if table == "memory_ops":
                 mask |= _match(pa.array([OPERATIONS.get(name, name) for name in names.to_pylist()], pa.large_string()), search)
@@ -524,26 +498,17 @@ def _match(names: pa.Array, search: Search) -> Bools:
     try:
         matched = match(names, search.text, ignore_case=True)
     except pa.ArrowInvalid as error:
-        raise PatternError(_reason(str(error))) from error
+        # The reason of RE2, such as `missing ): (gemm`.
+        raise PatternError(" ".join(str(error).split("Invalid regular expression:", 1)[-1].split())) from error
     mask: Bools = np.array(matched.to_numpy(zero_copy_only=False), dtype=bool)
     return mask
 
 
-def _reason(message: str) -> str:
-    """The reason that RE2 gives, such as `missing ): (gemm`."""
-    return " ".join(message.split("Invalid regular expression:", 1)[-1].split())
-
-
 def _name_mask(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> npt.NDArray[np.bool_]:
     """Whether the name of each event of a lane matches."""
-    if lane.kind != "device":
-        table, column = table_of(lane.kind)
-        matches: Bools = masks[table][traces.texts(table, column).codes[lane.row]]
-        return matches
     mask = np.zeros(len(lane), dtype=bool)
-    kernel = lane.row < lanes.kernels
-    for table, column, of_table, shift in (("kernels", "full_name", kernel, 0), ("memory_ops", "kind", ~kernel, lanes.kernels)):
+    for table, own, rows in by_table(lanes, lane, lane.row):
         # Most streams have many kernels, and often no kernel matches.
-        if table in masks and masks[table].any() and of_table.any():
-            mask[of_table] = masks[table][traces.texts(table, column).codes[lane.row[of_table] - shift]]
+        if masks[table].any():
+            mask[own] = masks[table][traces.texts(table, NAME[table]).codes[rows]]
     return mask

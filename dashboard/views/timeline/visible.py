@@ -1,7 +1,6 @@
 """What ran in a span of time: the kernels by total time, and how long each GPU was busy. All times are cut to the span."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,94 +12,42 @@ from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
 from warpladder.data.arrays import Intervals
 
 
-@dataclass(frozen=True)
-class KernelTime:
-    """The kernels of one name in the span.
+class VisibleWork(NamedTuple):
+    """The work in a span of time.
 
     Attributes:
-        count: kernels that ran in the span, also in part.
-        total_ns: the sum of their times within the span. It exceeds the span where several ran at once.
+        span_ns: the length of the span.
+        gpus: every GPU of the trace, in the order of its lanes: `gpu`, such as `GPU 0`, or as the heading of its lanes where processes may
+            number their GPUs differently; `busy_ns`, `kernels_ns` and `copies_ns` in which at least one piece of device work, kernel or
+            memory operation ran; `alive`: a process with work on it has an event that starts before the span ends, and one that ends after
+            the span begins.
+        kernels: the names that ran, the longest total first: `full_name`, `count` (of those that ran in part too), and `total_ns`, the sum
+            of their times, which exceeds the span where several ran at once.
     """
 
-    name: str
-    count: int
-    total_ns: int
-
-    @property
-    def mean_ns(self) -> float:
-        """The mean of their times within the span."""
-        return self.total_ns / self.count
-
-
-@dataclass(frozen=True)
-class GpuTime:
-    """A GPU in the span.
-
-    Attributes:
-        gpu: `GPU 0`; as the heading of its lanes where processes may number their GPUs differently.
-        busy_ns: time in which at least one kernel or memory operation ran, on any stream.
-        kernels_ns: time in which at least one kernel ran.
-        copies_ns: time in which at least one memory operation ran.
-        alive: a process with work on it has an event that starts before the span ends, and one that ends after the span begins.
-    """
-
-    gpu: str
-    busy_ns: int
-    kernels_ns: int
-    copies_ns: int
-    alive: bool = True
-
-
-@dataclass(frozen=True)
-class VisibleWork:
-    """The work in the span from `begin_ns` to `end_ns` on the trace's clock.
-
-    Attributes:
-        kernels: the names that ran, the longest total first.
-        gpus: every GPU of the trace, in the order of its lanes.
-    """
-
-    begin_ns: int
-    end_ns: int
-    kernels: tuple[KernelTime, ...]
-    gpus: tuple[GpuTime, ...]
-
-    @property
-    def span_ns(self) -> int:
-        """The length of the span."""
-        return self.end_ns - self.begin_ns
+    span_ns: int
+    gpus: pd.DataFrame
+    kernels: pd.DataFrame
 
 
 def gpu_table(seen: VisibleWork) -> pd.DataFrame:
     """A row for each GPU. Shares are of the span, from 0 to 1."""
-    rows = [
-        {
-            "gpu": each.gpu,
-            "busy_ns": each.busy_ns,
-            "busy": each.busy_ns / seen.span_ns,
-            "idle": 1 - each.busy_ns / seen.span_ns,
-            "kernels": each.kernels_ns / seen.span_ns,
-            "copies": each.copies_ns / seen.span_ns,
-        }
-        for each in seen.gpus
-    ]
-    return pd.DataFrame(rows)
+    shares = (
+        seen.gpus[["busy_ns", "kernels_ns", "copies_ns"]].rename(columns=lambda name: name.removesuffix("_ns")) / seen.span_ns
+    )
+    table = seen.gpus[["gpu", "busy_ns"]].join(shares).assign(idle=1 - shares["busy"])
+    return table[["gpu", "busy_ns", "busy", "idle", "kernels", "copies"]]
 
 
 def kernel_table(seen: VisibleWork, short: Mapping[str, str]) -> pd.DataFrame:
     """A row for each kernel name that ran, the longest total first. Shares are of the span; together they may exceed 1."""
-    rows = [
-        {
-            "kernel": short.get(each.name, each.name),
-            "count": each.count,
-            "total_ns": each.total_ns,
-            "mean_ns": each.mean_ns,
-            "share": each.total_ns / seen.span_ns,
-            "full_name": each.name,
-        }
-        for each in seen.kernels
-    ]
-    return pd.DataFrame(rows, columns=["kernel", "count", "total_ns", "mean_ns", "share", "full_name"])
+    ran = seen.kernels
+    table = ran.assign(
+        kernel=[short.get(name, name) for name in ran["full_name"]],
+        mean_ns=ran["total_ns"] / ran["count"],
+        share=ran["total_ns"] / seen.span_ns,
+    )
+    return table[["kernel", "count", "total_ns", "mean_ns", "share", "full_name"]]
 
 
 def answer(seen: VisibleWork, measured: bool) -> str:
@@ -110,22 +57,14 @@ def answer(seen: VisibleWork, measured: bool) -> str:
         seen: has at least one GPU.
         measured: the span was measured; else it is the window.
     """
-    alive = [each for each in seen.gpus if each.alive]
-    idlest = min(alive or seen.gpus, key=lambda each: each.busy_ns)
-    idle = format_percent(100 * (1 - idlest.busy_ns / seen.span_ns))
+    alive = seen.gpus[seen.gpus["alive"]]
     span = f"the measured {format_duration(seen.span_ns)}" if measured else f"this window of {format_duration(seen.span_ns)}"
-    if not alive:
+    if alive.empty:
         return f"No process that uses a GPU is alive in {span}"
+    idlest = alive.iloc[int(alive["busy_ns"].argmin())]
+    idle = format_percent(100 * (1 - idlest["busy_ns"] / seen.span_ns))
     among = f", the most of {'all' if len(alive) == len(seen.gpus) else len(alive)} GPUs" if len(alive) > 1 else ""
-    return f"{idlest.gpu} is idle {idle} of {span}{among}"
-
-
-class _Part(NamedTuple):
-    """The events of a lane in the span, cut to it."""
-
-    row: Int32s
-    start: Int64s
-    end: Int64s
+    return f"{idlest['gpu']} is idle {idle} of {span}{among}"
 
 
 def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: int = 0) -> VisibleWork:
@@ -139,32 +78,27 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: i
         begin_ns: on the trace's clock.
         end_ns: later than `begin_ns`.
     """
-    names = traces.texts("kernels", "full_name") if "kernels" in traces.tables else None
-    size = len(names.categories) if names is not None else 0
-    count, total, gpus = np.zeros(size, dtype=np.int64), np.zeros(size), list[GpuTime]()
+    names = traces.texts("kernels", "full_name").categories if "kernels" in traces.tables else pd.Index([])
+    code = traces.texts("kernels", "full_name").codes if len(names) else np.empty(0, dtype=np.int64)
+    count, total, gpus = np.zeros(len(names), dtype=np.int64), np.zeros(len(names)), []
     lives = _lives(lanes)
     for gpu, of_gpu in _gpus(lanes, devices).items():
         parts = [_cut(lane, begin_ns, end_ns) for lane in of_gpu]
         row, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
         kernel = row < lanes.kernels
-        if names is not None and size:
-            code = names.codes[row[kernel]]
-            count += np.bincount(code, minlength=size)
+        if len(names):
+            count += np.bincount(code[row[kernel]], minlength=len(names))
             # Exact: a float64 holds the nanoseconds of a hundred days.
-            total += np.bincount(code, weights=(end - start)[kernel], minlength=size)
+            total += np.bincount(code[row[kernel]], weights=(end - start)[kernel], minlength=len(names))
         of_kernels, of_copies = (Intervals(start[mask], end[mask]).length for mask in (kernel, ~kernel))
         both = Intervals(start, end).length if of_kernels and of_copies else of_kernels + of_copies
         life = [lives[process] for process in {lane.owner[0] for lane in of_gpu}]
-        alive = any(first < end_ns and last > begin_ns for first, last in life)
-        gpus.append(GpuTime(gpu, both, of_kernels, of_copies, alive))
+        gpus.append((gpu, both, of_kernels, of_copies, any(first < end_ns and last > begin_ns for first, last in life)))
     ran = np.flatnonzero(count)
     ran = ran[np.argsort(-total[ran], kind="stable")]
-    names_of_kernels = [] if names is None else list(map(str, names.categories.take(ran)))
-    kernels = (
-        KernelTime(*each)
-        for each in zip(names_of_kernels, count[ran].tolist(), total[ran].astype(np.int64).tolist(), strict=True)
-    )
-    return VisibleWork(begin_ns, end_ns, tuple(kernels), tuple(gpus))
+    kernels = pd.DataFrame({"full_name": names[ran], "count": count[ran], "total_ns": total[ran].astype(np.int64)})
+    columns = ["gpu", "busy_ns", "kernels_ns", "copies_ns", "alive"]
+    return VisibleWork(end_ns - begin_ns, pd.DataFrame(gpus, columns=columns), kernels)
 
 
 def _gpus(lanes: Lanes, devices: int) -> dict[str, list[Lane]]:
@@ -188,7 +122,8 @@ def _lives(lanes: Lanes) -> dict[int, tuple[int, int]]:
     return lives
 
 
-def _cut(lane: Lane, begin_ns: int, end_ns: int) -> _Part:
+def _cut(lane: Lane, begin_ns: int, end_ns: int) -> tuple[Int32s, Int64s, Int64s]:
+    """Row, start and end of the lane's events in the span, cut to it."""
     first, last = (int(each[0]) for each in lane.touching(np.array([begin_ns, end_ns])))
     ends = lane.start[first:last] + np.diff(lane.covered[first : last + 1])
-    return _Part(lane.row[first:last], np.maximum(lane.start[first:last], begin_ns), np.minimum(ends, end_ns))
+    return lane.row[first:last], np.maximum(lane.start[first:last], begin_ns), np.minimum(ends, end_ns)

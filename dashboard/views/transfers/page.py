@@ -9,9 +9,6 @@ from warpladder.dashboard.views.transfers import chart as charts
 from warpladder.dashboard.views.transfers import query as queries
 from warpladder.data import store
 
-#: A longer table is scrolled.
-_MOST_ROWS: Final = 12
-_TABLE_PX: Final = 450
 _COLUMNS: Final = {
     "variant": "Variant or range",
     "config": "Config",
@@ -50,6 +47,4 @@ def draw(run: store.Run) -> None:
             frame = frame[frame["workload"] == chosen].reset_index(drop=True)
         widgets.show_chart(widgets.drawn(charts.stages, frame, look))
         columns = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
-        widgets.table(
-            frame, column_order=columns, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX
-        )
+        widgets.table(frame, column_order=columns, column_config=_COLUMNS, height=widgets.height(frame))

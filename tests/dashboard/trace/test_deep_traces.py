@@ -130,7 +130,7 @@ def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> No
             lit = timeline_selection.belongs(traces, chosen)
         assert np.flatnonzero(lit.ranges).tolist() == list(range(chosen.row, DEEP))
         with cpu_seconds(MOST_SECONDS):
-            work, _ = timeline_selection.work_and_busy_ns(traces, chosen, 0)
+            work = timeline_selection.work(traces, chosen, 0)
         kernels = work[work["what"] == "kernel"]
         assert kernels["count"].sum() == KERNELS - (10 * chosen.row + 997) // 1000
     last = ChosenEvent("kernels", KERNELS - 1)

@@ -1,6 +1,6 @@
 """Kernels of ranks: the time of each kernel over the ranks of a job, and the ranks that differ."""
 
-from typing import Any, Final
+from typing import Final
 
 import streamlit as st
 
@@ -9,43 +9,36 @@ from warpladder.dashboard.views.ranks.job_kernels import chart as charts
 from warpladder.dashboard.views.ranks.job_kernels import query as queries
 from warpladder.data import store
 
-#: A longer table is scrolled.
-_MOST_ROWS: Final = 12
-_TABLE_PX: Final = 450
 _ALL: Final = "all"
 _MS: Final = 1e6
 _TIMES: Final = ("total", "mean", "spread", "slowest", "fastest", "difference")
 
 
-def _number(label: str, help: str, style: str = "%.4g") -> Any:
-    return st.column_config.NumberColumn(label, format=style, help=help)
-
-
 _COLUMNS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="medium", help="Short name; the column Full name is at the end."),
     "kind": "Kind",
-    "total_ms": _number("Total, ms", "Over all ranks."),
-    "percent": _number("Share, %", "Of the time of all kernels of the job.", "%.3g"),
-    "mean_ms": _number("Mean a rank, ms", "Over all ranks with a profile."),
+    "total_ms": widgets.number("Total, ms", "Over all ranks."),
+    "percent": widgets.number("Share, %", "Of the time of all kernels of the job.", "%.3g"),
+    "mean_ms": widgets.number("Mean a rank, ms", "Over all ranks with a profile."),
     "differs": st.column_config.TextColumn(
         "Differs",
         help="Some ranks: not all execute it. Counts: they execute it differently often. Slower or faster rank: the mean time of an "
         "execution is farther from the median of the ranks than five spreads and 2 %; of few ranks, from that of those that are not late.",
     ),
-    "differing_rank": _number("Rank", "The rank that differs the most.", "%d"),
-    "difference_ms": _number(
+    "differing_rank": widgets.number("Rank", "The rank that differs the most.", "%d"),
+    "difference_ms": widgets.number(
         "By, ms",
         "Time of that rank less the median over all ranks, or of few over those that are not late; of two ranks, less the other's.",
     ),
-    "spread_ms": _number(
+    "spread_ms": widgets.number(
         "Spread, ms", "Robust standard deviation over the ranks that execute it: 1.4826 times the median deviation."
     ),
-    "slowest_rank": _number("Slowest", "The rank with the most time in it.", "%d"),
-    "slowest_ms": _number("ms", "Its time on the slowest rank."),
-    "fastest_rank": _number("Fastest", "The rank with the least time in it, of those that execute it.", "%d"),
-    "fastest_ms": _number("ms ", "Its time on the fastest rank."),
-    "ranks": _number("Ranks", "Ranks that execute it.", "%d"),
-    "count": _number("Executions", "On all ranks.", "%d"),
+    "slowest_rank": widgets.number("Slowest", "The rank with the most time in it.", "%d"),
+    "slowest_ms": widgets.number("ms", "Its time on the slowest rank."),
+    "fastest_rank": widgets.number("Fastest", "The rank with the least time in it, of those that execute it.", "%d"),
+    "fastest_ms": widgets.number("ms ", "Its time on the fastest rank."),
+    "ranks": widgets.number("Ranks", "Ranks that execute it.", "%d"),
+    "count": widgets.number("Executions", "On all ranks.", "%d"),
     "name": st.column_config.TextColumn("Full name", width="large"),
 }
 
@@ -75,5 +68,5 @@ def draw(run: store.Run) -> None:
         shown,
         column_order=list(_COLUMNS),
         column_config=_COLUMNS,
-        height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX,
+        height=widgets.height(shown),
     )

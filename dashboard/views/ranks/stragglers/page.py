@@ -7,13 +7,10 @@ import streamlit as st
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.widgets import number
 from warpladder.dashboard.views.ranks.stragglers import chart as charts
 from warpladder.dashboard.views.ranks.stragglers import query as queries
 from warpladder.data import store
-
-#: A longer table is scrolled.
-_MOST_ROWS: Final = 12
-_TABLE_PX: Final = 450
 
 
 def draw(run: store.Run) -> None:
@@ -43,29 +40,27 @@ def draw(run: store.Run) -> None:
         ranks.assign(**times, **clocks),
         column_order=list(_COLUMNS),
         column_config=_COLUMNS,
-        height="content" if len(ranks) <= _MOST_ROWS else _TABLE_PX,
+        height=widgets.height(ranks),
     )
 
 
 _COLUMNS: Final = {
-    "rank": st.column_config.NumberColumn("Rank", format="%d"),
+    "rank": number("Rank", style="%d"),
     "late": st.column_config.CheckboxColumn("Late", help="Others of its groups wait longer than it, beyond the uncertainty."),
     "cause": "Cause",
-    "lateness_ns": st.column_config.NumberColumn(
+    "lateness_ns": number(
         "Waited for, ms",
-        format="%.4g",
-        help="How much longer others wait than it in the collectives that they share, in sum over the ranks, beyond the uncertainty.",
+        "How much longer others wait than it in the collectives that they share, in sum over the ranks, beyond the uncertainty.",
+        "%.4g",
     ),
-    "wait_ns": st.column_config.NumberColumn("Wait, ms", format="%.4g"),
-    "wait_uncertainty_ns": st.column_config.NumberColumn("± ms", format="%.2g", help="One standard deviation of the wait."),
+    "wait_ns": number("Wait, ms", style="%.4g"),
+    "wait_uncertainty_ns": number("± ms", "One standard deviation of the wait.", "%.2g"),
     "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),
     "collectives": st.column_config.NumberColumn("Of", help="Collectives that were matched with those of other ranks."),
-    "last_percent": st.column_config.NumberColumn("Last, %", format="%.3g"),
-    "offset_ns": st.column_config.NumberColumn("Offset, µs", format="%.4g", help="The rank's clock less the job's."),
-    "drift_ppm": st.column_config.NumberColumn("Drift, ppm", format="%.3g", help="How much faster the rank's clock is."),
-    "uncertainty_ns": st.column_config.NumberColumn(
-        "Spread, µs",
-        format="%.3g",
-        help="How far its ends of collectives are from those of the other ranks, once the clocks are aligned.",
+    "last_percent": number("Last, %", style="%.3g"),
+    "offset_ns": number("Offset, µs", "The rank's clock less the job's.", "%.4g"),
+    "drift_ppm": number("Drift, ppm", "How much faster the rank's clock is.", "%.3g"),
+    "uncertainty_ns": number(
+        "Spread, µs", "How far its ends of collectives are from those of the other ranks, once the clocks are aligned.", "%.3g"
     ),
 }

@@ -1,7 +1,7 @@
 """Forecast: what a step gains from the best variants of its operations, and what became of it."""
 
 from math import isnan
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import streamlit as st
 
@@ -170,30 +170,28 @@ def _checked(data: RunData, profile: _Profile, recording: runs.NamedRun, after: 
         return str(error)
 
 
-def _number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
-    return st.column_config.NumberColumn(label, format=style, help=help)
-
-
 _OPERATIONS: Final = {
     "operation": st.column_config.TextColumn("Operator", width="medium"),
     "benchmark": st.column_config.TextColumn("Benchmark", width="small", help="Empty where it cannot be called again."),
-    "percent": _number("Share, %", "Of the device time.", "%.3g"),
-    "device_ns": _number("A step, ms", "Device time of its kernels, copies and sets."),
-    "floor_ns": _number("Floor, ms", "The least time for its bytes and operations; empty without a ceiling of its precision."),
-    "worth_ns": _number("Worth, ms", "Time above the floor."),
+    "percent": widgets.number("Share, %", "Of the device time.", "%.3g"),
+    "device_ns": widgets.number("A step, ms", "Device time of its kernels, copies and sets."),
+    "floor_ns": widgets.number(
+        "Floor, ms", "The least time for its bytes and operations; empty without a ceiling of its precision."
+    ),
+    "worth_ns": widgets.number("Worth, ms", "Time above the floor."),
     "variants": st.column_config.TextColumn("Best variants", width="small"),
     "times_faster": st.column_config.TextColumn("Times faster", width="small", help="The baseline over the best variant."),
-    "saved_ns": _number("Saves, ms", "Device time that all its calls in a step take less."),
-    "gained_ns": _number("Gains alone, ms", "What a step ends earlier if only this operation is replaced."),
-    "gained_low_ns": _number("Low, ms", "The lower end of this gain, with the uncertainty of the ratios."),
-    "gained_high_ns": _number("High, ms", "The upper end of this gain."),
-    "hidden_ns": _number("Hidden, ms", "What is saved and not gained: another stream or the host is waited for."),
+    "saved_ns": widgets.number("Saves, ms", "Device time that all its calls in a step take less."),
+    "gained_ns": widgets.number("Gains alone, ms", "What a step ends earlier if only this operation is replaced."),
+    "gained_low_ns": widgets.number("Low, ms", "The lower end of this gain, with the uncertainty of the ratios."),
+    "gained_high_ns": widgets.number("High, ms", "The upper end of this gain."),
+    "hidden_ns": widgets.number("Hidden, ms", "What is saved and not gained: another stream or the host is waited for."),
     "why": st.column_config.TextColumn("Why not", width="medium", help="Why it cannot be called again."),
 }
 _CHANGES: Final = {
     "operator": st.column_config.TextColumn("Operator", width="medium"),
-    "before_ns": _number("Before, ms", "Device time in a step."),
-    "forecast_ns": _number("Forecast, ms"),
-    "after_ns": _number("After, ms"),
-    "missed_ns": _number("After less forecast, ms"),
+    "before_ns": widgets.number("Before, ms", "Device time in a step."),
+    "forecast_ns": widgets.number("Forecast, ms"),
+    "after_ns": widgets.number("After, ms"),
+    "missed_ns": widgets.number("After less forecast, ms"),
 }

@@ -8,7 +8,7 @@ import streamlit as st
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.trace.operators import place_of
-from warpladder.dashboard.ui import pages, runs, state, tables, widgets
+from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.template import slug
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.dashboard.views.time.operators import chart as charts
@@ -27,17 +27,11 @@ _LABELS: Final[dict[str, str]] = {
 #: The query parameter of the row whose kernels are listed.
 _OPERATOR: Final = "operator"
 _CHOICES: Final = "operators chosen"
-#: A longer table is scrolled, or cut.
-_MOST_ROWS: Final = 12
-_TABLE_PX: Final = 450
+#: A longer table is cut.
 _MOST_SHOWN: Final = 1_000
 _NAME_CHARACTERS: Final = 80
 _MS: Final = 1e6
 _US: Final = 1e3
-
-
-def _number(label: str, help: str, style: str = "%.4g") -> Any:
-    return st.column_config.NumberColumn(label, format=style, help=help)
 
 
 _COLUMNS: Final = {
@@ -52,13 +46,17 @@ _COLUMNS: Final = {
         "Range", width="medium", help="The innermost around the operator, or around the operation whose gradient it computes."
     ),
     "place": st.column_config.TextColumn("Place", width="medium", help="The innermost frame outside of PyTorch."),
-    "calls": _number("Calls", "An operator that is the only one inside another of its name counts as that one.", "%d"),
-    "self_device_ms": _number("Self device, ms", "Durations of the kernels, copies and sets that it launched itself."),
-    "percent": _number("Share, %", "Of the durations of all kernels, copies and sets of the trace.", "%.3g"),
-    "device_ms": _number("Device, ms", "With those of the operators inside; those inside another one of the row count once."),
-    "self_host_ms": _number("Self host, ms", "Time on the host outside of the operators and API calls inside it."),
-    "host_ms": _number("Host, ms", "Time on the host from start to end; those inside another one of the row count once."),
-    "launches": _number("Launches", "Kernels, copies and sets that it launched itself.", "%d"),
+    "calls": widgets.number("Calls", "An operator that is the only one inside another of its name counts as that one.", "%d"),
+    "self_device_ms": widgets.number("Self device, ms", "Durations of the kernels, copies and sets that it launched itself."),
+    "percent": widgets.number("Share, %", "Of the durations of all kernels, copies and sets of the trace.", "%.3g"),
+    "device_ms": widgets.number(
+        "Device, ms", "With those of the operators inside; those inside another one of the row count once."
+    ),
+    "self_host_ms": widgets.number("Self host, ms", "Time on the host outside of the operators and API calls inside it."),
+    "host_ms": widgets.number(
+        "Host, ms", "Time on the host from start to end; those inside another one of the row count once."
+    ),
+    "launches": widgets.number("Launches", "Kernels, copies and sets that it launched itself.", "%d"),
     "types": st.column_config.TextColumn("Types", width="small", help="Of the inputs."),
     "strides": st.column_config.TextColumn("Strides", width="small", help="Empty where all inputs are contiguous."),
     "stack": st.column_config.TextColumn("Stack", width="medium", help="Functions of Python, the innermost first."),
@@ -66,10 +64,10 @@ _COLUMNS: Final = {
 _OF_KERNELS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="medium"),
     "operator": st.column_config.TextColumn("Launched by", width="medium", help="The innermost operator around the launch."),
-    "count": _number("Executions", "Of the kernel, copy or set.", "%d"),
-    "total_ms": _number("Total, ms", "Sum of durations."),
-    "percent": _number("Share, %", "Of all device work inside the operator.", "%.3g"),
-    "mean_us": _number("Mean, µs", "Of one execution."),
+    "count": widgets.number("Executions", "Of the kernel, copy or set.", "%d"),
+    "total_ms": widgets.number("Total, ms", "Sum of durations."),
+    "percent": widgets.number("Share, %", "Of all device work inside the operator.", "%.3g"),
+    "mean_us": widgets.number("Mean, µs", "Of one execution."),
     "name": st.column_config.TextColumn("Full name", width="large"),
 }
 
@@ -141,7 +139,7 @@ def _table(frame: pd.DataFrame, names: list[str], choose: Callable[[str], None])
         shown,
         column_order=[name for name in _COLUMNS if name in shown],
         column_config=_COLUMNS,
-        height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX,
+        height=widgets.height(shown),
         key=key,
         on_select=chosen,
         selection_mode="single-row",
@@ -166,17 +164,9 @@ def _kernels(run: store.Run, by: By, row: Any) -> None:
         shown,
         column_order=list(_OF_KERNELS),
         column_config=_OF_KERNELS,
-        height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX,
+        height=widgets.height(shown),
     )
-    st.download_button(
-        "CSV",
-        lambda: tables.csv(frame),
-        f"{slug('kernels', 'of', str(row['operator']))}.csv",
-        "text/csv",
-        key="download kernels of operator",
-        type="tertiary",
-        on_click="ignore",
-    )
+    widgets.save_csv("CSV", frame, f"{slug('kernels', 'of', str(row['operator']))}.csv", "download kernels of operator")
 
 
 def _one_line(detail: str) -> str:

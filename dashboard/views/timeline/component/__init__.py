@@ -3,15 +3,14 @@
 Python sends the contents of a window. The browser draws it, pans and zooms, and requests the next window.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import streamlit as st
 
-from warpladder.dashboard.ui.template import Tones
-from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS, ChosenSpan, SearchHits
+from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS
 
 _HERE: Final = Path(__file__).resolve().parent
 _MOST_STEPS: Final = 1_000
@@ -89,7 +88,13 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
     """Draw a timeline.
 
     Args:
-        data: the result of `payload`.
+        data: what `chart.contents` gives, and
+
+            - `number`: the number of the act that this answers; 0 for none;
+            - `chosen`: the chosen event, or None. Events that do not belong to it are drawn faint;
+            - `search`: what the search found;
+            - `measure`: start and end of the measured span, or None;
+            - `pinned`: the places of the lanes that stay at the top.
         act: called before the next rerun of the page's fragment.
     """
 
@@ -99,68 +104,6 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
             act(parsed)
 
     _component()(key=key, data=data, on_act_change=acted)
-
-
-def payload(
-    lanes: Sequence[dict[str, Any]],
-    texts: Sequence[str],
-    *,
-    window: tuple[int, int],
-    bins: int,
-    length: int,
-    colors: Sequence[str],
-    swatches: Sequence[str],
-    titles: Sequence[str],
-    short: Mapping[int, str],
-    legend: Sequence[int],
-    thin: Sequence[int],
-    tones: Tones,
-    number: int,
-    chosen: ChosenSpan | None,
-    search: SearchHits,
-    measure: tuple[int, int] | None,
-    pinned: Sequence[int],
-) -> dict[str, Any]:
-    """The data that the browser's script draws.
-
-    Args:
-        lanes: each with its texts, and its events and bars as lists.
-        texts: the texts that the lanes refer to by place.
-        window: start and end, in nanoseconds from the start of the trace.
-        bins: number of bins of the window.
-        length: length of the trace in nanoseconds.
-        colors: the colour of each swatch.
-        swatches: the meaning of each colour, in short.
-        titles: the same in full.
-        short: short names of kernels, by the places of their full names in `texts`.
-        legend: the swatches in the legend.
-        thin: the swatches whose events are drawn thinner than others.
-        tones: the colours of the theme.
-        number: the number of the act that this answers; 0 for none.
-        chosen: the chosen event, or None. Events that do not belong to it are drawn faint.
-        search: what the search found.
-        measure: start and end of the measured span, or None.
-        pinned: the places of the lanes that stay at the top.
-    """
-    return {
-        "lanes": list(lanes),
-        "texts": list(texts),
-        "window": list(window),
-        "bins": bins,
-        "length": length,
-        "colors": list(colors),
-        "swatches": list(swatches),
-        "titles": list(titles),
-        "short": {str(place): name for place, name in short.items()},
-        "legend": list(legend),
-        "thin": list(thin),
-        "number": number,
-        "chosen": chosen,
-        "search": search,
-        "measure": measure,
-        "pinned": list(pinned),
-        "tones": {"text": tones.text, "muted": tones.muted, "grid": tones.grid, "paper": tones.paper},
-    }
 
 
 def parse(sent: Any) -> Act | None:

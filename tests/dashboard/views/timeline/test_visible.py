@@ -7,7 +7,17 @@ import pytest
 
 from tests.dashboard.views.timeline.test_timeline import lanes_of, write_trace
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.views.timeline.visible import GpuTime, KernelTime, answer, visible
+from warpladder.dashboard.views.timeline.visible import VisibleWork, answer, kernel_table, visible
+
+
+def gpus(seen: VisibleWork) -> list[tuple[str, int, int, int]]:
+    """Name, busy time, time of kernels and time of copies of each GPU."""
+    return list(seen.gpus.drop(columns="alive").itertuples(index=False, name=None))
+
+
+def kernels_of(seen: VisibleWork) -> list[tuple[str, int, int]]:
+    """Name, count and total of each kernel."""
+    return list(seen.kernels.itertuples(index=False, name=None))
 
 
 @pytest.fixture(scope="module")
@@ -30,30 +40,27 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
 
 def test_work_that_overlaps_keeps_a_gpu_busy_once_and_counts_for_each_kernel(traces: Traces) -> None:
     found = visible(traces, lanes_of(traces), 0, 100)
-    assert found.gpus == (
-        GpuTime("GPU 0", busy_ns=90, kernels_ns=70, copies_ns=30),
-        GpuTime("GPU 1", busy_ns=20, kernels_ns=20, copies_ns=0),
-    )
-    assert found.kernels == (KernelTime("void a<1>(int)", 2, 80), KernelTime("b", 1, 40), KernelTime("none", 1, 0))
-    assert [kernel.mean_ns for kernel in found.kernels] == [40, 40, 0]
+    assert gpus(found) == [("GPU 0", 90, 70, 30), ("GPU 1", 20, 20, 0)]
+    assert kernels_of(found) == [("void a<1>(int)", 2, 80), ("b", 1, 40), ("none", 1, 0)]
+    assert kernel_table(found, {"b": "short"})["mean_ns"].tolist() == [40, 40, 0]
 
 
 def test_what_crosses_the_edges_is_cut_to_the_span(traces: Traces) -> None:
     found = visible(traces, lanes_of(traces), 50, 85)
     # a from 50 to 60 and from 80 to 85, b from 50 to 70, the copy from 60 to 85.
-    assert found.gpus == (GpuTime("GPU 0", 35, 20, 25), GpuTime("GPU 1", 5, 5, 0))
-    assert found.kernels == (KernelTime("b", 1, 20), KernelTime("void a<1>(int)", 2, 15))
+    assert gpus(found) == [("GPU 0", 35, 20, 25), ("GPU 1", 5, 5, 0)]
+    assert kernels_of(found) == [("b", 1, 20), ("void a<1>(int)", 2, 15)]
 
 
 def test_a_span_in_which_nothing_ran_has_idle_gpus_and_no_kernel(traces: Traces) -> None:
     found = visible(traces, lanes_of(traces), 91, 94)
-    assert found.gpus == (GpuTime("GPU 0", 0, 0, 0), GpuTime("GPU 1", 3, 3, 0))
-    assert found.kernels == (KernelTime("void a<1>(int)", 1, 3),)
+    assert gpus(found) == [("GPU 0", 0, 0, 0), ("GPU 1", 3, 3, 0)]
+    assert kernels_of(found) == [("void a<1>(int)", 1, 3)]
     assert visible(traces, lanes_of(traces), 91, 94).span_ns == 3
 
 
 def test_an_end_that_touches_the_span_is_outside_of_it(traces: Traces) -> None:
-    assert visible(traces, lanes_of(traces), 70, 80).kernels == ()
+    assert kernels_of(visible(traces, lanes_of(traces), 70, 80)) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -73,11 +80,11 @@ def test_busy_times_are_those_counted_by_nanosecond(tmp_path: Path, seed: int) -
     ran = [
         {at for row in part for at in range(max(row["start_ns"], begin), min(row["end_ns"], end))} for part in (kernels, copies)
     ]
-    assert found.gpus == (GpuTime("GPU 0", len(ran[0] | ran[1]), len(ran[0]), len(ran[1])),)
-    for kernel in found.kernels:
-        times = [min(row["end_ns"], end) - max(row["start_ns"], begin) for row in kernels if row["full_name"] == kernel.name]
+    assert gpus(found) == [("GPU 0", len(ran[0] | ran[1]), len(ran[0]), len(ran[1]))]
+    for name, count, total in kernels_of(found):
+        times = [min(row["end_ns"], end) - max(row["start_ns"], begin) for row in kernels if row["full_name"] == name]
         inside = [each for each in times if each > 0]
-        assert (kernel.count, kernel.total_ns) == (len(inside), sum(inside))
+        assert (count, total) == (len(inside), sum(inside))
 
 
 def test_a_gpu_of_several_processes_is_one_and_a_process_that_has_ended_is_no_idle_gpu(tmp_path: Path) -> None:
@@ -92,15 +99,15 @@ def test_a_gpu_of_several_processes_is_one_and_a_process_that_has_ended_is_no_id
     ]
     traces = write_trace(tmp_path, kernels=kernels, ranges=ranges)
     seen = visible(traces, lanes_of(traces), 0, 100, devices=1)
-    assert seen.gpus == (GpuTime("GPU 0", 20, 20, 0),)
+    assert gpus(seen) == [("GPU 0", 20, 20, 0)]
     assert answer(seen, measured=False) == "GPU 0 is idle 80.0 % of this window of 100 ns"
 
     # Two GPUs, each of which its process calls 0.
     apart = visible(traces, lanes_of(traces), 0, 100, devices=2)
-    assert [each.gpu for each in apart.gpus] == ["process 1 · GPU 0", "process 2 · GPU 0"]
+    assert apart.gpus["gpu"].tolist() == ["process 1 · GPU 0", "process 2 · GPU 0"]
     assert answer(apart, measured=False).endswith("90.0 % of this window of 100 ns, the most of all GPUs")
     later = visible(traces, lanes_of(traces), 80, 100, devices=2)
-    assert [each.alive for each in later.gpus] == [False, True]
+    assert later.gpus["alive"].tolist() == [False, True]
     assert answer(later, measured=True) == "process 2 · GPU 0 is idle 50.0 % of the measured 20.0 ns"
     after = visible(traces, lanes_of(traces), 100, 120, devices=2)
     assert answer(after, measured=True) == "No process that uses a GPU is alive in the measured 20.0 ns"
@@ -108,6 +115,6 @@ def test_a_gpu_of_several_processes_is_one_and_a_process_that_has_ended_is_no_id
 
 def test_a_trace_without_kernels_or_without_device_work_has_figures(tmp_path: Path) -> None:
     copies = write_trace(tmp_path / "copies", memory_ops=[{"start_ns": 0, "end_ns": 5, "stream": 1, "kind": "h2d"}])
-    assert visible(copies, lanes_of(copies), 0, 10).gpus == (GpuTime("GPU 0", 5, 0, 5),)
+    assert gpus(visible(copies, lanes_of(copies), 0, 10)) == [("GPU 0", 5, 0, 5)]
     calls = write_trace(tmp_path / "calls", api_calls=[{"start_ns": 0, "end_ns": 5, "name": "cudaFree"}])
-    assert visible(calls, lanes_of(calls), 0, 10).gpus == ()
+    assert gpus(visible(calls, lanes_of(calls), 0, 10)) == []
