@@ -3,6 +3,7 @@
 import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite, isnan
 from typing import Any, Final
 
 from warpladder.dashboard.core.numbers import format_duration, significant
@@ -19,23 +20,40 @@ _HOT_SHARE: Final = 0.8
 _MOST_KERNELS: Final = 12
 _LONGEST: Final = 120
 _LINE: Final = 120
-_OWN: Final = """\
+#: What follows the operator and its calls.
+_BENCHMARK: Final = """\
+{bench} = warpladder.Benchmark(
+    "{name}", call=list({name}.calls), flops={name}.flops, bytes={name}.bytes, quick={name}.is_hot
+)
+
+
+@{bench}.inputs
+def {name}_inputs(call):
+    return {name}.inputs(call)
+
+
+@{bench}.reference(outputs={name}.output_types)
+def {name}_reference({parameters}):
+    return {name}.reference(call, {tensors})
+
+
+@{bench}.variant(name="as_called", baseline=True{options})
+def {name}_as_called({parameters}):
+    \"""Idea: The operator as the program called it.\"""
+    return {name}(call, {tensors})
+
+
+@{bench}.variant(name="compiled", role="peer"{options})
+def {name}_compiled({parameters}):
+    \"""Idea: The operator compiled by torch.compile.\"""
+    return {name}.compiled(call, {tensors})
+
+
 # Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
 #
-# @{bench}.variant{written}
+# @{bench}.variant{own_options}
 # def {name}_mine({parameters}):
-#     \"\"\"Idea: ...\"\"\"
-#     {arguments} = {name}.arguments(call, {tensors})
-#     return ...  # Triton: launch kernel[grid](...) on tensors; CuPy: give the variant arrays="cupy"
-#
-# {bench}.cuda("{name}.cu", kernel="{name}", grid=..., block=256)  # CUDA C++
-"""
-_OWN_CHAIN: Final = """\
-# Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
-#
-# @{bench}.variant{written}
-# def {name}_mine({parameters}):
-#     \"\"\"Idea: All in one kernel, without the arrays between.\"\"\"
+#     \"""Idea: {idea}
 #     return ...  # Triton: launch kernel[grid](...) on tensors; CuPy: give the variant arrays="cupy"
 #
 # {bench}.cuda("{name}.cu", kernel="{name}", grid=..., block=256)  # CUDA C++
@@ -63,20 +81,19 @@ def _head(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str,
     number = "1 step" if hot.steps == 1 else f"{hot.steps} steps"
     steps = number if hot.has_steps else "no steps, so that the whole trace counts as one"
     gpu = "a processor" if hot.on_host else _plain(run["device_name"] or "an unknown GPU")
-    yield f'"""Operations of {_plain(run["source"] or run["run_id"])} as benchmarks.'
-    yield ""
-    yield f"Written from a trace on {gpu}: {steps}, {_time(hot.device_ns / hot.steps)} of {hot.time} a step."
-    yield f"{_plain(command)}"
-    yield ""
-    yield "Inputs are random numbers of the trace's shapes, types and strides. A tensor whose elements do not lie side by side comes as its"
-    yield "storage in one dimension; `arguments` gives it its shape and strides."
-    yield '"""'
-    yield ""
-    yield "import warpladder"
-    chains = any(map(_is_chain, operations))
-    names = ["Call", *(["Chain"] if chains else []), *(["Operation"] if not all(map(_is_chain, operations)) else [])]
-    names += [*(["Step"] if chains else []), "tensor", *sorted(_makers(operations))]
-    yield f"from warpladder.workloads.torch_operation import {', '.join(names)}"
+    chains = list(map(_is_chain, operations))
+    names = ["Call", *["Chain"] * any(chains), *["Operation"] * (not all(chains)), *["Step"] * any(chains)]
+    yield f'''"""Operations of {_plain(run["source"] or run["run_id"])} as benchmarks.
+
+Written from a trace on {gpu}: {steps}, {format_duration(hot.device_ns / hot.steps)} of {hot.time} a step.
+{_plain(command)}
+
+Inputs are random numbers of the trace's shapes, types and strides. A tensor whose elements do not lie side by side comes as its
+storage in one dimension; `arguments` gives it its shape and strides.
+"""
+
+import warpladder
+from warpladder.workloads.torch_operation import {", ".join([*names, "tensor", *sorted(_makers(operations))])}'''
     refused = [each for each in hot.operations if each.reason and hot.share(each) >= _LEAST_SHARE]
     if refused:
         yield ""
@@ -84,14 +101,9 @@ def _head(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str,
         for each in sorted(refused, key=lambda each: -each.device_ns):
             yield f"#   {_plain(each.name)}, {100 * hot.share(each):.1f} % of the {hot.time}: {_plain(each.reason)}"
             if each.reason in (NO_SHAPES, NO_TYPES):
-                yield _by_hand(each.name)
-
-
-def _by_hand(name: str) -> str:
-    """How to give the lists of tensors of an operation, whose shapes or types are not known."""
-    shapes = "[[8, 1024], [8, 512]]"
-    short = aten.plain(name).strip("_")
-    return f'#     aten_{short} = Operation("{_plain(name)}", {{"a call": Call(tensors("bfloat16", {shapes}), ...)}}), and a benchmark as below'
+                short, shapes = aten.plain(each.name).strip("_"), "[[8, 1024], [8, 512]]"
+                call = f'{{"a call": Call(tensors("bfloat16", {shapes}), ...)}}'
+                yield f'#     aten_{short} = Operation("{_plain(each.name)}", {call}), and a benchmark as below'
 
 
 def _makers(operations: Sequence[Operation]) -> set[str]:
@@ -104,12 +116,9 @@ def _makers(operations: Sequence[Operation]) -> set[str]:
 
 def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32: bool | None) -> Iterator[str]:
     name, kept = operation.workload, _kept(operation)
-    bench = f"{name}_bench"
-    signature = ", ".join((*_tensors(operation), "call"))
-    tensors = ", ".join(_tensors(operation))
-    writes = any(map(aten.writes_inputs, _names(operation)))
-    written = ", writes_inputs=True" if writes else ""
-    precision = ', precision="tf32"' if _tf32(operation) else ""
+    parameters, tensors = ", ".join((*_tensors(operation), "call")), ", ".join(_tensors(operation))
+    written = ", writes_inputs=True" if any(map(aten.writes_inputs, _names(operation))) else ""
+    options = written + (', precision="tf32"' if _tf32(operation) else "")
     yield f"# -- {number}. {operation.name} ".ljust(128, "-")
     yield "#"
     yield from _summary(hot, operation, kept)
@@ -134,55 +143,29 @@ def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32
     if (hot_forms := _hot(operation)) < len(kept):
         yield f"    hot={hot_forms},"
     yield ")"
-    yield f"{bench} = warpladder.Benchmark("
-    yield f'    "{name}", call=list({name}.calls), flops={name}.flops, bytes={name}.bytes, quick={name}.is_hot'
-    yield ")"
-    yield ""
-    yield ""
-    yield f"@{bench}.inputs"
-    yield f"def {name}_inputs(call):"
-    yield f"    return {name}.inputs(call)"
-    yield ""
-    yield ""
-    yield f"@{bench}.reference(outputs={name}.output_types)"
-    yield f"def {name}_reference({signature}):"
-    yield f"    return {name}.reference(call, {tensors})"
-    yield ""
-    yield ""
-    yield f'@{bench}.variant(name="as_called", baseline=True{written}{precision})'
-    yield f"def {name}_as_called({signature}):"
-    yield '    """Idea: The operator as the program called it."""'
-    yield f"    return {name}(call, {tensors})"
-    yield ""
-    yield ""
-    yield f'@{bench}.variant(name="compiled", role="peer"{written}{precision})'
-    yield f"def {name}_compiled({signature}):"
-    yield '    """Idea: The operator compiled by torch.compile."""'
-    yield f"    return {name}.compiled(call, {tensors})"
-    yield ""
-    yield ""
-    options = f"{written}{precision}".removeprefix(", ")
-    own = (_OWN_CHAIN if _is_chain(operation) else _OWN).format(
+    idea = 'All in one kernel, without the arrays between."""'
+    if not _is_chain(operation):
+        arguments = ", ".join(aten.parameters(operation.name, len(operation.forms[0].arguments)))
+        idea = f'..."""\n#     {arguments} = {name}.arguments(call, {tensors})'
+    yield _BENCHMARK.format(
         operator=operation.name,
-        bench=bench,
-        written=f"({options})" if options else "",
+        bench=f"{name}_bench",
         name=name,
-        parameters=signature,
-        arguments=", ".join(aten.parameters(operation.name, len(operation.forms[0].arguments))),
+        parameters=parameters,
         tensors=tensors,
-    )
-    yield from own.splitlines()
+        options=options,
+        own_options=f"({options.removeprefix(', ')})" if options else "",
+        idea=idea,
+    ).rstrip("\n")
 
 
 def _summary(hot: HotOperations, operation: Operation, kept: Sequence[Form]) -> Iterator[str]:
-    worth = (
-        ""
-        if operation.worth_ns != operation.worth_ns
-        else f", of which {_time(operation.worth_ns / hot.steps)} is above the floor"
+    above = (
+        "" if isnan(operation.worth_ns) else f", of which {format_duration(operation.worth_ns / hot.steps)} is above the floor"
     )
     yield (
         f"# {100 * hot.share(operation):.1f} % of the {hot.time}: {significant(operation.calls / hot.steps)} calls a step take "
-        f"{_time(operation.device_ns / hot.steps)}{worth}."
+        f"{format_duration(operation.device_ns / hot.steps)}{above}."
     )
     if len(kept) < len(operation.forms):
         share = sum(form.device_ns for form in kept) / max(operation.device_ns, 1)
@@ -224,17 +207,14 @@ def _facts(hot: HotOperations, operator: str, form: Form, indent: str) -> Iterat
     kernels = [each for each in form.kernels if each.grid][:_MOST_KERNELS]
     if kernels:
         yield f"{indent}kernels=["
-        yield from (f"{indent}    ({_text(_shortened(each.name))}, {each.grid!r})," for each in kernels)
+        for each in kernels:
+            name = each.name[:_LONGEST] + "…" * (len(each.name) > _LONGEST)
+            yield f"{indent}    ({_text(name)}, {each.grid!r}),"
         yield f"{indent}],"
 
 
-def _shortened(name: str) -> str:
-    """The beginning of a long name of a kernel."""
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
-
-
 def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
-    yield f"        # {_number(form.calls / hot.steps)} times a step, {_time(form.median_ns)} each."
+    yield f"        # {_number(form.calls / hot.steps)} times a step, {format_duration(form.median_ns)} each."
     yield f"        {_text(form.name)}: ["
     less = any(aten.reads_less(part.name, part.arguments) for part in form.arguments)
     for part in form.arguments:
@@ -301,7 +281,7 @@ def _literal(argument: Any) -> str:
         return repr(argument.stand_in)
     if isinstance(argument, list):
         return f"[{', '.join(map(_literal, argument))}]"
-    if isinstance(argument, float) and argument - argument != 0:  # infinite or NaN
+    if isinstance(argument, float) and not isfinite(argument):
         return f'float("{argument}")'
     return repr(argument)
 
@@ -358,10 +338,6 @@ def _allows_tf32(operation: Operation, products_tf32: bool) -> bool | None:
 
 def _number(value: float) -> str:
     return f"{value:.4g}" if value < 10_000 else f"{value:.0f}"
-
-
-def _time(ns: float) -> str:
-    return format_duration(ns)
 
 
 def _plain(text: Any) -> str:
