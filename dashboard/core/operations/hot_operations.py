@@ -4,6 +4,7 @@ piece of device work belongs to."""
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class Form:
     @property
     def worth_ns(self) -> float:
         """Device time above the floor in all steps; NaN where the floor is not known."""
-        return self.device_ns - min(self.calls * self.floor_ns, self.device_ns) if self.floor_ns == self.floor_ns else np.nan
+        return np.nan if isnan(self.floor_ns) else self.device_ns - min(self.calls * self.floor_ns, self.device_ns)
 
 
 @dataclass(frozen=True)
@@ -217,12 +218,16 @@ def hot_operations(
     _complete(calls, work, owner)
     wanted = inside & (owner >= 0)
     operations, form_of = _operations(calls, work, owner, np.where(wanted, step_of, -1), ceilings, choice)
-    found = [
-        *operations,
-        *([] if choice.leaves_out or on_host else _without_operator(calls, work, graphs, owner, inside)),
-    ]
+    if not (choice.leaves_out or on_host):
+        operations += _without_operator(calls, work, graphs, owner, inside)
+
+    def rank(operation: Operation) -> tuple[bool, float, float]:
+        worth = operation.device_ns if isnan(operation.worth_ns) else operation.worth_ns
+        return bool(operation.reason), -worth, -operation.device_ns
+
     total = int(work.duration[inside].sum())
-    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, step_of, form_of)
+    ranked = tuple(sorted(operations, key=rank))
+    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, ranked, on_host, step_of, form_of)
 
 
 @dataclass(frozen=True)
@@ -254,14 +259,6 @@ class Ceilings:
         return cls(device, values, tuple(runs))
 
 
-def _ranked(found: list[Operation]) -> list[Operation]:
-    def key(operation: Operation) -> tuple[bool, float, float]:
-        worth = operation.worth_ns if operation.worth_ns == operation.worth_ns else float(operation.device_ns)
-        return bool(operation.reason), -worth, -operation.device_ns
-
-    return sorted(found, key=key)
-
-
 # -- operations ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -282,8 +279,6 @@ def _operations(
     """The operators that own the work of steps, or chains of them, and the number of the form of each piece of work."""
     wanted = step_of >= 0
     form_of = np.full(len(owner), -1)
-    if not wanted.any():
-        return [], form_of
     callable_ = np.setdiff1d(calls.form[owner[wanted]], calls.form[owner[wanted & work.between_host]])
     form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
     if choice.together or choice.chains:
@@ -295,6 +290,8 @@ def _operations(
         owner = np.where(owner >= 0, np.where((head < 0) & choice.chains, np.arange(len(calls)), head)[owner], -1)
         wanted = wanted & (owner >= 0)
     rows = np.flatnonzero(wanted)
+    if not len(rows):
+        return [], form_of
     form_of[rows] = form[owner[rows]]
     rows = rows[np.lexsort((work.start[rows], work.called[rows], owner[rows]))]
     owners, first = np.unique(owner[rows], return_index=True)
@@ -317,24 +314,11 @@ def _operations(
         kernels = tuple(map(work.kernel, rows[first[places[0]] : last[places[0]]].tolist())) if work.kernels else ()
         precision = aten.precision(dtype, [kernel.full_name for kernel in kernels])
         floor, lacks = (np.nan, "") if reason else floor_ns(least, precision, ceilings)
+        whole, median = int(time[places].sum()), float(np.median(time[places]))
         groups.setdefault((name, workload, reason), []).append(
-            Form(
-                case,
-                arguments,
-                len(places),
-                int(time[places].sum()),
-                float(np.median(time[places])),
-                kernels,
-                least,
-                floor,
-                lacks,
-                number,
-            )
+            Form(case, arguments, len(places), whole, median, kernels, least, floor, lacks, number)
         )
-    operations = [
-        Operation(name, workload, reason, tuple(sorted(forms, key=lambda form: -form.device_ns)))
-        for (name, workload, reason), forms in groups.items()
-    ]
+    operations = [Operation(*names, tuple(sorted(forms, key=lambda form: -form.device_ns))) for names, forms in groups.items()]
     return operations, form_of
 
 

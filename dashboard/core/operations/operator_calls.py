@@ -10,7 +10,7 @@ nested operators can be called again from what the trace has, an operator that c
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -53,6 +53,12 @@ _OF_OPERATOR: Final = re.compile(
 )
 
 
+def _those(codes: Int64s, texts: Sequence[str], test: Callable[[str], object]) -> Bools:
+    """Which of the rows, given by their codes, have a text that passes a test."""
+    passes: Bools = np.array([bool(test(text)) for text in texts] or [False])
+    return passes[codes]
+
+
 def has_operators(run: Run) -> bool:
     """Whether a run has operators of PyTorch, as a table or as ranges of `emit_nvtx`."""
     return bool(run.rows("operations")) or bool(len(_from_ranges(run)))
@@ -71,7 +77,6 @@ def _from_ranges(run: Run) -> pa.Table:
     ranges = ranges.filter(ranges["end_ns"].is_valid())
     codes, texts = coded(ranges["text"])
     matches = [_OF_OPERATOR.fullmatch(each) if each.startswith("aten::") else None for each in texts]
-    chosen = np.array([match is not None for match in matches] or [False])[codes] if len(codes) else np.empty(0, bool)
     names, sizes = ([(match and match[group]) or "" for match in matches] for group in ("name", "sizes"))
     dictionaries = {"name": names, "input_dims": sizes, **dict.fromkeys(_TEXTS[1:], [""] * len(texts))}
     columns: dict[str, Any] = {
@@ -79,7 +84,7 @@ def _from_ranges(run: Run) -> pa.Table:
         **{name: ranges[name] for name in ("parent_id", "process", "thread", "start_ns", "end_ns", "range_id")},
         **{name: pa.array(values, pa.string()).take(pa.array(codes)) for name, values in dictionaries.items()},
     }
-    return pa.table({name: columns[name] for name in _COLUMNS}).filter(pa.array(chosen))
+    return pa.table({name: columns[name] for name in _COLUMNS}).filter(pa.array(_those(codes, names, len)))
 
 
 class Calls:
@@ -162,11 +167,10 @@ class Calls:
         """
         place = int(np.flatnonzero(self.form == self.form[first])[-1])
         own = self._process == self._process[place]
-        codes = [number for number, name in enumerate(self.names) if aten.plain(name) in aten.OPTIMIZERS]
-        steps = np.sort(self.start[own & np.isin(self.name, codes)])
+        is_step = _those(self.name, self.names, lambda name: aten.plain(name) in aten.OPTIMIZERS)
+        steps = np.sort(self.start[own & is_step])
         before = steps[steps < self.start[place]]
-        adds = [number for number, name in enumerate(self.names) if name == _ADDS_GRADIENT]
-        added = np.flatnonzero(own & np.isin(self.name, adds))
+        added = np.flatnonzero(own & _those(self.name, self.names, lambda name: name == _ADDS_GRADIENT))
         since = int(before[-1]) if len(before) else -1
         window = added[(self.start[added] > since) & (self.start[added] < self.start[place])]
         after = steps[steps > self.start[place]]
@@ -200,16 +204,12 @@ class Calls:
             within: text of the ranges whose calls are wanted; empty for all.
         """
         own = np.bincount(work.call[work.call >= 0], minlength=len(self))
-        of_pytorch = np.array([name.startswith("aten::") for name in self.names] or [False])
-        is_operator = of_pytorch[self.name] if len(self) else np.empty(0, bool)
         if operator:
-            named = np.array([name == operator for name in self.names] or [False])
-            stands = named[self.name] if len(self) else np.empty(0, bool)
-            above = self._outermost(stands)
+            above = self._outermost(_those(self.name, self.names, lambda name: name == operator))
         else:
-            stands = self._one_thing(own, is_operator)
+            stands = self._one_thing(own, _those(self.name, self.names, lambda name: name.startswith("aten::")))
             again = np.array([not isinstance(each, str) for each in self.arguments] or [False])
-            callable_ = self._outermost(stands & again[self.form]) if len(self) else np.empty(0, np.int64)
+            callable_ = self._outermost(stands & again[self.form])
             above = np.where(callable_ >= 0, callable_, self._outermost(stands))
         if within:
             above = np.where(self.within(within) >= 0, above, -1)
@@ -264,7 +264,7 @@ def _around(run: Run, innermost: Int64s, text: str) -> Int64s:
     """
     ranges = run.arrow("ranges", ["range_id", "parent_id", "text"])
     codes, texts = coded(ranges["text"])
-    named = np.append(np.array([text in each for each in texts] or [False])[codes] if len(codes) else np.empty(0, bool), False)
+    named = np.append(_those(codes, texts, lambda each: text in each), False)
     ids = integers(ranges["range_id"])
     parent = np.append(lookup(ids, integers(ranges["parent_id"], -1)), -1)
     at = lookup(ids, innermost)
@@ -292,28 +292,13 @@ class DeviceWork:
     """
 
     def __init__(self, run: Run) -> None:
-        kernels = run.arrow(
-            "kernels",
-            [
-                "process",
-                "correlation",
-                "start_ns",
-                "end_ns",
-                "name",
-                "full_name",
-                "graph_id",
-                "grid_x",
-                "grid_y",
-                "grid_z",
-                "collective",
-            ],
-        )
-        copies = run.arrow("memory_ops", ["process", "correlation", "start_ns", "end_ns", "kind"])
+        own = ("process", "correlation", "start_ns", "end_ns")
+        kernels = run.arrow("kernels", [*own, "name", "full_name", "graph_id", "grid_x", "grid_y", "grid_z", "collective"])
+        copies = run.arrow("memory_ops", [*own, "kind"])
         self.kernels = len(kernels)
         self._run, self._kernels = run, kernels
-        self.start, end, self.process, self.correlation = (
-            np.concatenate((integers(kernels[name]), integers(copies[name])))
-            for name in ("start_ns", "end_ns", "process", "correlation")
+        self.process, self.correlation, self.start, end = (
+            np.concatenate((integers(kernels[name]), integers(copies[name]))) for name in own
         )
         self.duration = end - self.start
         self.full, self.full_names = coded(kernels["full_name"])
@@ -329,7 +314,7 @@ class DeviceWork:
         known = np.flatnonzero(at != NONE)
         thread, start, process = (integers(api[name])[at[known]] for name in ("thread", "start_ns", "process"))
         code, names = coded(api["name"])
-        self.in_graph[known] |= np.array([_LAUNCHES_GRAPH in name for name in names] or [False])[code[at[known]]]
+        self.in_graph[known] |= _those(code[at[known]], names, lambda name: _LAUNCHES_GRAPH in name)
         if self.in_graph.any():  # a report has no graph for copies and sets
             of_launch, _ = numbered(self.process, self.correlation)
             self.in_graph |= np.isin(of_launch, of_launch[self.in_graph & (self.correlation > 0)])
@@ -380,16 +365,16 @@ class DeviceWork:
     @cached_property
     def between_host(self) -> Bools:
         """Whether each is a copy from or to the host."""
-        host = np.array([kind in _BETWEEN_HOST for kind in self.kinds] or [False])
-        return np.append(np.zeros(self.kernels, bool), host[self.kind] if len(self.kind) else np.empty(0, bool)).astype(bool)
+        return np.append(np.zeros(self.kernels, bool), _those(self.kind, self.kinds, lambda kind: kind in _BETWEEN_HOST))
 
     @cached_property
     def is_whole_graph(self) -> Bools:
         """Whether each is a CUDA graph that was traced as a whole."""
-        named = np.array([name == CUDA_GRAPH for name in self.short_names] or [False])
-        return np.append(named[self.short] if len(self.short) else np.empty(0, bool), np.zeros(len(self.kind), bool)).astype(
-            bool
-        )
+        return self._of_kernels(_those(self.short, self.short_names, lambda name: name == CUDA_GRAPH))
+
+    def _of_kernels(self, marks: Bools) -> Bools:
+        """Marks of kernels as those of all work: copies and sets have none."""
+        return np.append(marks, np.zeros(len(self.kind), bool))
 
     def kernel(self, place: int) -> Kernel:
         """One of them as it is compared with a recording."""
@@ -402,10 +387,9 @@ class DeviceWork:
     @cached_property
     def communicates(self) -> Bools:
         """Which are kernels that communicate with other GPUs. In a run that is older than this column, those of NCCL."""
-        known = np.append(self._kernels["collective"].is_valid().to_numpy(), np.zeros(len(self.kind), bool))
-        return known.astype(bool) if known.any() else self.matching(_NCCL)
+        known = self._of_kernels(self._kernels["collective"].is_valid().to_numpy())
+        return known if known.any() else self.matching(_NCCL)
 
     def matching(self, pattern: re.Pattern[str]) -> Bools:
         """Whether the name of each kernel contains a match; copies and sets do not."""
-        named = np.array([bool(pattern.search(name)) for name in self.full_names] or [False])
-        return np.append(named[self.full] if len(self.full) else np.empty(0, bool), np.zeros(len(self.kind), bool)).astype(bool)
+        return self._of_kernels(_those(self.full, self.full_names, pattern.search))
