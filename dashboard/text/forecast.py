@@ -1,11 +1,12 @@
-"""A forecast as a table."""
+"""A forecast as a table: of a program whose operations become faster, and of a job with one change at a time."""
 
 from dataclasses import asdict
 from math import isnan
 from typing import Any, Final
 
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.numbers import format_duration, format_estimate, significant
+from warpladder.dashboard.core.job_graph.forecast import JobForecast
+from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_percent, significant
 from warpladder.dashboard.core.operations.forecast import Forecast, Gain, Hosts
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.core.operations.hot_operations import short_name
@@ -133,3 +134,28 @@ def _row(gain: Gain, hidden: Gain) -> tuple[str, ...]:
 
 def _time(estimate: Estimate) -> str:
     return format_estimate(estimate, format_duration)
+
+
+def facts_of_job(run_id: str, found: JobForecast) -> dict[str, Any]:
+    """The same for programs, with the gain as a part of the step."""
+    changes = [{**asdict(each), "gain": 1 - each.step_ns / found.step_ns} for each in found.outcomes]
+    return {"run_id": run_id, "step_ns": found.step_ns, "replayed_ns": found.replayed_ns, "changes": changes}
+
+
+def render_job(found: JobForecast) -> str:
+    """The changes in the order of their gain, as text that ends with a line feed."""
+    off = abs(100 * (found.replayed_ns / found.step_ns - 1))
+    lines = [
+        f"a step takes {format_duration(found.step_ns)}; its replay without a change is within {max(off, 0.01):.2f} % of that"
+    ]
+    rows = [
+        (
+            each.name,
+            format_duration(each.step_ns),
+            f"{format_duration(each.low_ns)} to {format_duration(each.high_ns)}",
+            format_percent(100 * (1 - each.step_ns / found.step_ns)) if each.step_ns < 0.995 * found.step_ns else NOTHING,
+            each.words,
+        )
+        for each in found.outcomes
+    ]
+    return plain_lines([*lines, *plain_table(("change", "step", "range", "gain", "what"), rows)])

@@ -21,7 +21,7 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text import by_size, energy, reasons, scaling
+from warpladder.dashboard.text import by_size, further
 from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.ui.tables import csv, markdown_table
 from warpladder.dashboard.ui.text import plain_lines, plain_table
@@ -64,7 +64,7 @@ def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
     rows.insert(0, "run_id", str(data.info["run_id"]))
     distrust = zip(frame["doubts"], frame["badges"], strict=True)
     rows["distrust"] = ["; ".join(filter(None, (doubts, *badges))) for doubts, badges in distrust]
-    return energy.beside(rows, data)
+    return further.with_energy(rows, data)
 
 
 def render(rows: pd.DataFrame, form: Form) -> str:
@@ -142,8 +142,8 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     lines += ["", *answered] if lines and answered else answered
     if more := len(rows) - len(shown):
         lines.append(f"and {more} more rows: warpladder summary --all")
-    for further in (scaling.lines(data, every=every), energy.lines(data, every=every), reasons.lines(data, every=every)):
-        lines += ["", *further] if further else []
+    for told in (further.several_ranks, further.energy, further.limits):
+        lines += ["", *more_lines] if (more_lines := told(data, every=every)) else []
     return plain_lines(lines)
 
 

@@ -173,7 +173,6 @@ def forecast_command(
     from warpladder.dashboard.core.operations.forecast import Hosts, forecast
     from warpladder.dashboard.core.operations.forecast_check import check_forecast
     from warpladder.dashboard.text import forecast as text
-    from warpladder.dashboard.text import job_forecast
     from warpladder.data import store
     from warpladder.data.schema import CUDA_GRAPH
 
@@ -181,7 +180,7 @@ def forecast_command(
         if eager or after is not None or rank is not None:
             raise Error("--eager, --after and --rank need RUN, the recording of the file that extract wrote")
         job_id, of_job = _of_job(trace, changes, step_time, data_dir)
-        print_text(json_text(job_forecast.facts(job_id, of_job)) if form == "json" else job_forecast.render(of_job))
+        print_text(json_text(text.facts_of_job(job_id, of_job)) if form == "json" else text.render_job(of_job))
         return
     if changes:
         raise Error("--if is of a job, without RUN; leave one out")

@@ -278,11 +278,11 @@ class Tools:
             run: its id or label.
         """
         from warpladder.dashboard.core import run_data
-        from warpladder.dashboard.text import reasons, summary
+        from warpladder.dashboard.text import further, summary
         from warpladder.data import store
 
         opened = store.find_run(run, folders([str(self.data_dir)]))
-        counted = reasons.lines(run_data.load(opened))
+        counted = further.limits(run_data.load(opened))
         limits = [
             Limit(
                 **{name: row[name] for name in ("workload", "case", "variant")},

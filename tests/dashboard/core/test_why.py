@@ -10,7 +10,7 @@ from tests.why import planted_pairs
 from warpladder.dashboard.core import counters, limits, why
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.why import Cause, between, explain, factors_of
-from warpladder.dashboard.text import reasons
+from warpladder.dashboard.text import further
 from warpladder.data import metrics, store
 from warpladder.data.naming import CellName
 
@@ -159,10 +159,10 @@ def test_without_counters_of_time_nothing_is_explained() -> None:
 
 @pytest.mark.thorough
 def test_a_summary_ends_with_the_limit_and_the_step_to_the_fastest(data: RunData) -> None:
-    (limit,) = reasons.lines(data)
+    (limit,) = further.limits(data)
     assert limit.startswith("planted_pairs cause=nothing: v01_slow, the fastest, runs at 72.9 % of the peak of DRAM"), (
         "no step leads to it"
     )
-    every = reasons.lines(data, every=True)
+    every = further.limits(data, every=True)
     assert len(every) == 2 * len(planted_pairs.PAIRS)
     assert any("bytes of DRAM" in line for line in every)

@@ -14,7 +14,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.reports import generator
 from warpladder.dashboard.reports import generator as gpu_guidance
-from warpladder.dashboard.text import scaling as text
+from warpladder.dashboard.text import further
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices.gpus import chart as charts
 from warpladder.dashboard.views.devices.gpus import chart as gpu_counts
@@ -61,11 +61,11 @@ def by_ranks(found: pd.DataFrame) -> dict[int, dict[Any, Any]]:
 def test_summary_has_the_times_of_each_number_of_ranks_at_the_largest_case() -> None:
     one = [*samples("v01_a", [100] * 6, case="n=1"), *samples("v01_a", [400] * 6, case="n=2")]
     two = [*ranked("v01_a", [80] * 6, [60] * 6, case="n=1"), *ranked("v01_a", [250] * 6, [250] * 6, case="n=2")]
-    heading, names, times = text.lines(scaled(one, two, cases=[case(1), case(2, 1)]))
+    heading, names, times = further.several_ranks(scaled(one, two, cases=[case(1), case(2, 1)]))
     assert heading == "w n=2: device time, cold L2, speedup over one GPU, efficiency"
     assert names.split() == ["variant", "1", "GPU", "2", "GPUs"]
     assert re.split("  +", times) == ["v01_a", "400 ns", "250 ns, 1.60×, 80.0 %"]
-    assert text.lines(run_of([variant("v01_a")], samples("v01_a", HUNDRED), cases=[case(1)])) == []
+    assert further.several_ranks(run_of([variant("v01_a")], samples("v01_a", HUNDRED), cases=[case(1)])) == []
 
 
 def test_a_round_takes_as_long_as_its_slowest_rank_whichever_that_is() -> None:
