@@ -39,9 +39,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.arrivals import Arrivals
 from warpladder.dashboard.core.critical_path.replay import Contradiction, Gains, replay
-from warpladder.dashboard.core.critical_path.spans import Ranks, Span, spans
+from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span, spans
 from warpladder.dashboard.core.critical_path.walk import KINDS, walk
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.traces import NONE

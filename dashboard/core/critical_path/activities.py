@@ -10,8 +10,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.named import UNNAMED, Named, named_waits
-from warpladder.dashboard.core.critical_path.waits import Waits, waits_of
-from warpladder.dashboard.core.critical_path.work import COMMUNICATION, COMPUTE, GRAPH, LONG_AGO, MEMORY, Bools, Work
+from warpladder.dashboard.core.critical_path.waits import (
+    COMMUNICATION,
+    COMPUTE,
+    GRAPH,
+    LONG_AGO,
+    MEMORY,
+    Bools,
+    Waits,
+    Work,
+    waits_of,
+)
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, of_calls, within
 from warpladder.data import schema, store
 from warpladder.data.arrays import numbered
@@ -52,10 +61,6 @@ class Resumptions:
 
     def __len__(self) -> int:
         return len(self.time)
-
-    def before(self, time: int) -> int:
-        """The place of the last resumption at a time or before it; `NONE` if there is none."""
-        return int(np.searchsorted(self.time, time, side="right")) - 1
 
 
 @dataclass(frozen=True)
@@ -220,7 +225,7 @@ class RankActivities:
         parts = [self._after_calls(thread), *(self._after_thread(thread, other) for other in threads if other != thread)]
         time, begin, ready, work, other, inferred = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.lexsort((ready, time))
-        return Resumptions(time[order], begin[order], ready[order], work[order], other[order], inferred[order].astype(bool))
+        return Resumptions(*(each[order] for each in (time, begin, ready, work, other, inferred.astype(bool))))
 
     def _after_calls(self, thread: int) -> tuple[npt.NDArray[Any], ...]:
         """The ends of calls of a thread that waited for device work."""

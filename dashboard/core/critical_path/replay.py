@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.dashboard.core.critical_path.activities import RankActivities
-from warpladder.dashboard.core.critical_path.arrivals import Arrivals
-from warpladder.dashboard.core.critical_path.spans import Ranks, Span
-from warpladder.dashboard.core.critical_path.work import LONG_AGO
+from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span
+from warpladder.dashboard.core.critical_path.waits import LONG_AGO
 from warpladder.dashboard.core.traces import NONE, Int64s
 
 Gains: TypeAlias = npt.NDArray[np.float64]
@@ -199,6 +198,11 @@ def _nodes(
     began = np.maximum(np.maximum(work.start[of_work], arrived), span.start_ns)
     name = np.array([columns.get(each, NONE) for each in work.names], np.int64)[work.name[of_work]]
 
+    def early(each: Span) -> Gains:
+        """How long before the end of an iteration its own work ends; infinite for other work, and beyond a time."""
+        before = each.end_ns - work.end
+        return np.where(ranks.launched_in(rank, each) & (before >= 0) & (before <= most), before, np.inf)
+
     def of_nodes(values: npt.NDArray[Any], otherwise: float) -> list[Any]:
         """Values of works as those of nodes."""
         every = np.full(len(kept), otherwise, values.dtype)
@@ -212,15 +216,9 @@ def _nodes(
         of_nodes(name, NONE),
         of_nodes(work.match[of_work], NONE),
         of_nodes(work.start[of_work], 0),
-        [of_nodes(_early(ranks, rank, each, most)[of_work], np.inf) for each in iterations],
+        [of_nodes(early(each)[of_work], np.inf) for each in iterations],
         [*[None] * len(kept), np.zeros(len(columns))],
     )
-
-
-def _early(ranks: Ranks, rank: int, span: Span, most: float) -> Gains:
-    """How long before the end of an iteration the work that was launched in it ends; infinite for other work, and beyond a time."""
-    early = span.end_ns - ranks.of(rank).work.end
-    return np.where(ranks.launched_in(rank, span) & (early >= 0) & (early <= most), early, np.inf)
 
 
 def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:

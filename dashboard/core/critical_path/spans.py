@@ -1,4 +1,4 @@
-"""From when to when the iterations of a job last, and which ranks have a common clock."""
+"""From when to when the iterations of a job last, which ranks have a common clock, and when they arrived at collectives."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import Collectives, RankActivities
-from warpladder.dashboard.core.critical_path.work import Bools
+from warpladder.dashboard.core.critical_path.waits import Bools
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.data import store
@@ -107,15 +107,11 @@ class Ranks:
             StoreError: its profile cannot be read.
         """
         if rank not in self._opened:
-            run, clock = self._job.open_rank(rank), self._clocks.get(rank)
-            self._opened[rank] = RankActivities(rank, run, clock, self._collectives_of(rank))
+            numbers, *columns = self._kernels
+            own = slice(*np.searchsorted(numbers, (rank, rank + 1)))
+            collectives = Collectives(*(column[own] for column in columns))
+            self._opened[rank] = RankActivities(rank, self._job.open_rank(rank), self._clocks.get(rank), collectives)
         return self._opened[rank]
-
-    def _collectives_of(self, rank: int) -> Collectives:
-        ranks, *columns = self._kernels
-        return Collectives(
-            *(column[np.searchsorted(ranks, rank) : np.searchsorted(ranks, rank, side="right")] for column in columns)
-        )
 
     @cached_property
     def _kernels(self) -> tuple[Int64s, ...]:
@@ -182,3 +178,38 @@ def _whole(ranks: Ranks) -> list[Span]:
         return [Span(None, min(start for start, _ in times.values()), times[last][1], last)]
     longest = max(times, key=lambda rank: times[rank][1] - times[rank][0])
     return [Span(None, *times[longest], longest)]
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The arrivals at matched collectives that were under way in a span.
+
+    Attributes:
+        rank, time: by match, the rank that came last, and when, in ns on the job's clock.
+        rows: `rank`, `match`, `wait_ns` until the last arrival, and `late`: the rank was not surely earlier than the last.
+    """
+
+    rank: dict[int, int]
+    time: dict[int, int]
+    rows: pd.DataFrame
+
+    @classmethod
+    def of(cls, ranks: Ranks, span: Span) -> "Arrivals":
+        """The arrivals of all ranks."""
+        rows = ranks.collectives
+        rows = rows[rows["match"].notna() & (rows["finish_ns"] >= span.start_ns) & (rows["arrival_ns"] <= span.end_ns)]
+        rows = rows[["rank", "match", "arrival_ns"]].astype("int64")
+        last = rows.sort_values("arrival_ns", kind="stable").drop_duplicates("match", keep="last").set_index("match")
+        wait, by = rows["match"].map(last["arrival_ns"]) - rows["arrival_ns"], rows["match"].map(last["rank"])
+        late = wait <= ranks.doubt_ns(rows["rank"].to_numpy(), by.to_numpy())
+        rank, time = (dict(zip(last.index.tolist(), last[name].tolist(), strict=True)) for name in ("rank", "arrival_ns"))
+        return cls(rank, time, rows.assign(wait_ns=wait, late=late))
+
+    def covering(self, chosen: list[int]) -> list[int]:
+        """Ranks of which one is late at each collective: the given ones, and few others."""
+        left, every = self.rows[self.rows["late"]], list(chosen)
+        left = left[~left["match"].isin(left.loc[left["rank"].isin(every), "match"])]
+        while len(left):
+            every.append(int(np.bincount(left["rank"]).argmax()))
+            left = left[~left["match"].isin(left.loc[left["rank"] == every[-1], "match"])]
+        return every

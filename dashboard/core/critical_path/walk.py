@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import HostParts, RankActivities
-from warpladder.dashboard.core.critical_path.arrivals import Arrivals
-from warpladder.dashboard.core.critical_path.spans import Ranks, Span
-from warpladder.dashboard.core.critical_path.work import COMMUNICATION, GRAPH, MEMORY
+from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span
 from warpladder.dashboard.core.traces import NONE
 
-#: What a segment of the path is.
+#: What a segment of the path is. The first ones are the kinds of `Work`, in their order.
 KINDS: Final = ("compute", "communication", "memory", "graph", "launch", "host", "idle")
 COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns", "overlap_ns", "inferred")
 
@@ -93,7 +91,7 @@ def _through_work(path: _Path, ranks: Ranks, arrivals: Arrivals, rank: int, work
             path.back_to(begin, rank, "communication", name, overlap)
             return last, int(there[0])
     begin, overlap = _begin(ranks.of(rank), work)
-    path.back_to(begin, rank, "communication" if kind == COMMUNICATION else _word(kind), name, overlap)
+    path.back_to(begin, rank, KINDS[kind], name, overlap)
     return rank, work
 
 
@@ -102,10 +100,6 @@ def _begin(activities: RankActivities, work: int) -> tuple[int, int]:
     start = int(activities.work.start[work])
     begin = max(start, int(activities.waits.ready[work]))
     return begin, begin - start
-
-
-def _word(kind: int) -> str:
-    return {MEMORY: "memory", GRAPH: "graph"}.get(kind, "compute")
 
 
 def _before_work(path: _Path, activities: RankActivities, work: int) -> int:
@@ -131,7 +125,7 @@ def _through_host(path: _Path, activities: RankActivities, thread: int) -> int:
     """
     while path.now > path.begin:
         resumptions = activities.resumptions[thread]
-        place = resumptions.before(path.now)
+        place = int(np.searchsorted(resumptions.time, path.now, side="right")) - 1
         ready = int(resumptions.ready[place]) if place != NONE else path.begin
         _host(path, activities.rank, activities.host_parts(thread), max(ready, path.begin))
         if place == NONE:
