@@ -39,6 +39,12 @@ class Job:
         """
         return store.open_rank(self._opened, rank)
 
+    def clocks(self) -> dict[int, store.Clock | None]:
+        """The clock of each rank, by its number; None where it is not known."""
+        rows = self.frame("ranks", "rank", "offset_ns", "offset_at_ns", "drift_ppm").sort_values("rank")
+        rows = rows.astype(object).where(rows.notna(), None)
+        return {int(row["rank"]): store.clock_of({str(name): row[name] for name in row}) for row in rows.to_dict("records")}
+
     @property
     def _opened(self) -> store.Run:
         if self._run is None:

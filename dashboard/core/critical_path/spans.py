@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ from warpladder.dashboard.core.critical_path.activities import Collectives, Rank
 from warpladder.dashboard.core.critical_path.waits import Bools
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.traces import NONE, Int64s
-from warpladder.data import store
 from warpladder.data.iterations import launch_times
 
 #: The order of two times is sure if they differ by more than this many standard deviations.
@@ -51,18 +50,14 @@ class Ranks:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        rows = job.frame("ranks", "rank", "status", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns")
-        rows = rows[rows["status"] == "ok"].sort_values("rank")
-        every: dict[int, dict[str, Any]] = {
-            int(row["rank"]): {str(name): value for name, value in row.items()}
-            for row in rows.astype(object).where(rows.notna(), None).to_dict("records")
-        }
-        clocks = {rank: clock for rank, row in every.items() if (clock := store.clock_of(row))}
+        rows = job.frame("ranks", "rank", "status", "uncertainty_ns")
+        rows = rows[rows["status"] == "ok"].fillna({"uncertainty_ns": 0.0}).sort_values("rank")
+        self._uncertainty = dict(zip(rows["rank"].tolist(), rows["uncertainty_ns"].astype(float).tolist(), strict=True))
+        clocks = {rank: clock for rank, clock in job.clocks().items() if clock and rank in self._uncertainty}
         self.aligned = len(clocks) > 1
         self._clocks = clocks if self.aligned else {}
-        self.ranks = tuple(clocks) if self.aligned else tuple(every)
-        self.without_clock = tuple(rank for rank in every if self.aligned and rank not in clocks)
-        self._uncertainty = {rank: float(row["uncertainty_ns"] or 0.0) for rank, row in every.items()}
+        self.ranks = tuple(clocks if self.aligned else self._uncertainty)
+        self.without_clock = tuple(rank for rank in self._uncertainty if self.aligned and rank not in clocks)
         self._opened: dict[int, RankActivities] = {}
 
     def doubt_ns(self, one: npt.ArrayLike, other: npt.ArrayLike) -> npt.NDArray[np.float64]:

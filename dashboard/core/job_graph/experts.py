@@ -14,8 +14,6 @@ from warpladder.dashboard.core.job_graph.replay import Change
 
 #: A rank is hot where it gets more than this many times its equal share.
 HOT: Final = 1.05
-#: Kinds of fused kernels whose loads no profile has.
-FUSED: Final = ("dispatch", "combine")
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def dispatches(frame: pd.DataFrame, sent: list[list[int]], received: list[list[i
 
 def level(graph: JobGraph) -> Change:
     """Each rank gets as many rows as the mean rank: work behind a dispatch, and transfers both ways, change by the same factor."""
-    pieces, change = graph.pieces, Change.none(graph)
+    pieces, change = graph.pieces, Change.of(graph)
     sent, received = (lists(pieces[name]) for name in ("in_splits", "out_splits"))
     talks = np.flatnonzero([bool(one and other) for one, other in zip(sent, received, strict=True)])
     frame = pieces.iloc[talks].reset_index(drop=True)

@@ -1,6 +1,6 @@
 """The gain of a step of a job from one change at a time, from a replay of the waits of its ranks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -78,7 +78,7 @@ def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
 def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: float | None = None) -> JobForecast:
     measured = float(np.mean(graph.steps_ns))
     try:
-        base = replay(graph, [Change.none(graph)]).steps_ns.mean()
+        base = replay(graph, [Change.of(graph)]).steps_ns.mean()
     except ValueError as error:
         return JobForecast(measured, np.nan, (), str(error))
     if abs(base - measured) > _CLOSE * measured:
@@ -89,7 +89,7 @@ def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: floa
     less = 1.0
     if step_ns is not None and step_ns < base:
         less = _without_profiler(graph, step_ns)
-        base = measured = float(replay(graph, [_with_host(graph, less)]).steps_ns.mean())
+        base = measured = float(replay(graph, [Change.of(graph, host=less)]).steps_ns.mean())
         if abs(base - step_ns) > _CLOSE * step_ns:
             return JobForecast(
                 step_ns, base, (), "the step without the profiler is shorter than the work of the devices in the profile"
@@ -98,7 +98,7 @@ def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: floa
     changes = [Change(each.compute, each.host * less, each.transfer) for _, _, each in options]
     # Less compute may be fewer launches: at best, the host is faster by the same factor.
     best = [Change(each.compute, each.host * np.minimum(each.compute, 1), each.transfer) for each in changes]
-    steps = replay(graph, [*changes, *best, _with_host(graph, less)]).steps_ns
+    steps = replay(graph, [*changes, *best, Change.of(graph, host=less)]).steps_ns
     doubt = abs(base - measured)
     outcomes = [
         Outcome(name, words, float(own.mean()), float(min(own.min(), fewer.min())) - doubt, float(own.max()) + doubt)
@@ -113,18 +113,12 @@ def _without_profiler(graph: JobGraph, step_ns: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(_TRIES):
         middle = (low + high) / 2
-        longer = replay(graph, [_with_host(graph, middle)]).steps_ns.mean() > step_ns
+        longer = replay(graph, [Change.of(graph, host=middle)]).steps_ns.mean() > step_ns
         low, high = (low, middle) if longer else (middle, high)
     return high
 
 
-def _with_host(graph: JobGraph, factor: float) -> Change:
-    ones = np.ones(len(graph.pieces))
-    return Change(ones, factor * ones, ones)
-
-
 def _options(job: Job, graph: JobGraph, pipeline: Pipeline | None) -> list[tuple[str, str, Change]]:
-    ones = np.ones(len(graph.pieces))
     found: list[tuple[str, str, Change]] = []
     if pipeline:
         found.append(("stages-median", "no stage slower than the median stage", pipelines.level(graph, pipeline, "median")))
@@ -137,10 +131,11 @@ def _options(job: Job, graph: JobGraph, pipeline: Pipeline | None) -> list[tuple
         found.append((f"rank-{slow[0]}", f"rank {slow[0]} as fast as the median of its peers", levelled))
     elif slow:
         found.append((SLOW_RANKS, f"{named_ranks(slow)} as fast as the median of their peers", levelled))
-    found.append(("host", "no wait for hosts, as with CUDA graphs", Change(ones, 0 * ones, ones)))
+    found.append(("host", "no wait for hosts, as with CUDA graphs", Change.of(graph, host=0)))
     for name, chosen in pieces_by_dimension(graph).items():
-        found.append((f"{name}-twice", f"{name} communication twice as fast", Change(ones, ones, np.where(chosen, 0.5, 1.0))))
-        found.append((f"{name}-hidden", f"{name} communication hidden", Change(ones, ones, np.where(chosen, 0.0, 1.0))))
+        for how, part, words in (("twice", 0.5, "twice as fast"), ("hidden", 0.0, "hidden")):
+            change = replace(Change.of(graph), transfer=np.where(chosen, part, 1.0))
+            found.append((f"{name}-{how}", f"{name} communication {words}", change))
     return found
 
 
@@ -162,7 +157,7 @@ def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) ->
             if more > UNEVEN - 1:
                 excess[rank], factors[rank] = more, np.minimum(usual / np.maximum(slow, 1), 1)
     found = sorted(rank for rank, more in excess.items() if more >= max(excess.values()) / 2)
-    change = Change.none(graph)
+    change = Change.of(graph)
     for rank in found:
         chosen = (graph.pieces["rank"] == rank).to_numpy()
         change.compute[chosen], change.host[chosen] = factors[rank]

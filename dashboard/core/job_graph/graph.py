@@ -15,7 +15,6 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from warpladder.dashboard.core.job import Job
-from warpladder.data import store
 from warpladder.data.job_tables import peers_of
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -69,20 +68,9 @@ def job_graph(job: Job) -> JobGraph | None:
     rows = table.to_pandas()
     texts = rows.select_dtypes("category").columns
     rows[texts] = rows[texts].astype(object)
-    ranks = job.frame("ranks", "rank", "status", "offset_ns", "offset_at_ns", "drift_ppm")
-    of_ranks = ranks.astype(object).where(ranks.notna(), None).to_dict("records")
-    clocks = {int(row["rank"]): store.clock_of({str(name): value for name, value in row.items()}) for row in of_ranks}
-    iterations = job.frame(
-        "iterations",
-        "rank",
-        "iteration",
-        "device_start_ns",
-        "device_end_ns",
-        "span_ns",
-        "compute_ns",
-        "exposed_ns",
-        "host_wait_ns",
-    ).dropna(subset="device_end_ns")
+    columns = ("rank", "iteration", "device_start_ns", "device_end_ns", "span_ns", "compute_ns", "exposed_ns", "host_wait_ns")
+    iterations = job.frame("iterations", *columns).dropna(subset="device_end_ns")
+    clocks, ranks = job.clocks(), job.frame("ranks", "rank", "status")
     known = [rank for rank, clock in clocks.items() if clock is not None]
     if len(known) < 2 or set(known) != set(ranks.loc[ranks["status"] == "ok", "rank"]):
         return None
@@ -98,12 +86,12 @@ def job_graph(job: Job) -> JobGraph | None:
     for name in ("device_start_ns", "device_end_ns"):
         aligned = [
             clock.aligned(iterations.loc[iterations["rank"] == rank, name].to_numpy(np.int64))
-            for rank, clock in sorted(clocks.items())
+            for rank, clock in clocks.items()
             if clock
         ]
         iterations[name] = np.concatenate(aligned) - origin
     ends = iterations.pivot(index="iteration", columns="rank", values="device_end_ns")
-    return JobGraph(tuple(sorted(known)), tuple(common), _pieces(rows, iterations), ends)
+    return JobGraph(tuple(known), tuple(common), _pieces(rows, iterations), ends)
 
 
 def _pieces(rows: pd.DataFrame, iterations: pd.DataFrame) -> pd.DataFrame:

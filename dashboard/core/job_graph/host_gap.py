@@ -58,31 +58,19 @@ def host_gap(run: store.Run) -> HostGap | None:
     text = _range(run, begin, end)
     if operators.empty:
         return HostGap(begin, end - begin, "", text, "", "")
-    overlap = operators["end_ns"].clip(upper=end) - operators["start_ns"].clip(lower=begin)
-    before, after = operators[operators["end_ns"] <= end], operators[operators["start_ns"] >= begin]
-    last = str(before["name"].iloc[-1]) if len(before) else ""
-    first = str(after["name"].iloc[0]) if len(after) else str(operators["name"].iloc[int(overlap.to_numpy().argmax())])
+    names = operators["name"].astype(str).tolist()
     starts, ends = operators["start_ns"].to_numpy(), operators["end_ns"].cummax().to_numpy()
     holes = np.minimum(np.append(starts, end), end) - np.maximum(np.append(begin, ends), begin)
     hole = int(holes.argmax())
     if holes[hole] >= _MOST * (end - begin):
-        return HostGap(
-            begin,
-            int(holes[hole]),
-            "",
-            text,
-            str(operators["name"].iloc[hole - 1]) if hole else "",
-            str(operators["name"].iloc[hole]) if hole < len(operators) else "",
-        )
-    longest = int(overlap.to_numpy().argmax())
-    return HostGap(
-        begin,
-        int(overlap.iloc[longest]),
-        str(operators["name"].iloc[longest]),
-        text,
-        last if last != operators["name"].iloc[longest] else "",
-        first,
-    )
+        return HostGap(begin, int(holes[hole]), "", text, names[hole - 1] if hole else "", [*names, ""][hole])
+    overlap = (operators["end_ns"].clip(upper=end) - operators["start_ns"].clip(lower=begin)).to_numpy()
+    longest = int(overlap.argmax())
+    before = operators.index[operators["end_ns"] <= end]
+    after = operators.index[operators["start_ns"] >= begin]
+    last = names[before[-1]] if len(before) else ""
+    first = names[after[0] if len(after) else longest]
+    return HostGap(begin, int(overlap[longest]), names[longest], text, last if last != names[longest] else "", first)
 
 
 def _operators(run: store.Run, process: int, correlation: int) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """The pipeline of a job: its stages, micro-batches and schedule, and where the time of each stage goes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -172,21 +172,11 @@ def stage_times(graph: JobGraph, pipeline: Pipeline) -> pd.DataFrame:
     waited = np.minimum(pieces["wait_ns"].astype(float).fillna(0), pieces["exposed_ns"]).astype("int64")
     frame = pieces[["compute_ns", "host_ns", "other_ns"]].assign(transfer_ns=pieces["exposed_ns"] - waited, waited_ns=waited)
     times = frame.groupby(stage).sum().sort_index()
-    ones = np.ones(len(pieces))
-    even = level(graph, pipeline, to="mean").compute
-    changes = [
-        Change(even, 0 * ones, 0 * ones),
-        Change(ones, 0 * ones, 0 * ones),
-        Change(ones, ones, 0 * ones),
-        Change(ones, ones, ones),
-    ]
-    by_rank = (
-        pd.DataFrame(replay(graph, changes).waited_ns, index=list(graph.ranks))
-        .groupby(pd.Series(pipeline.stage_of))
-        .sum()
-        .round()
-        .astype("int64")
-    )
+    stopped = Change.of(graph, host=0, transfer=0)
+    even = replace(stopped, compute=level(graph, pipeline, to="mean").compute)
+    changes = [even, stopped, Change.of(graph, transfer=0), Change.of(graph)]
+    by_rank = pd.DataFrame(replay(graph, changes).waited_ns, index=list(graph.ranks))
+    by_rank = by_rank.groupby(pd.Series(pipeline.stage_of)).sum().round().astype("int64")
     causes = by_rank.diff(axis=1).fillna(by_rank[[0]]).astype("int64")
     causes.columns = pd.Index(["schedule_ns", "uneven_ns", "for_host_ns", "for_transfers_ns"])
     times = times.join(causes)
@@ -198,7 +188,7 @@ def stage_times(graph: JobGraph, pipeline: Pipeline) -> pd.DataFrame:
 
 def level(graph: JobGraph, pipeline: Pipeline, to: str) -> Change:
     """All stages with the mean compute of a stage (`mean`), or the slowest ones with the median (`median`)."""
-    pieces, change = graph.pieces, Change.none(graph)
+    pieces, change = graph.pieces, Change.of(graph)
     sums = pieces.groupby("rank")["compute_ns"].sum()
     of_stage = sums.groupby(pd.Series(pipeline.stage_of)).mean()
     goal = of_stage.mean() if to == "mean" else of_stage.median()

@@ -6,8 +6,8 @@ direction are buffered: a send then waits until no more messages are under way t
 """
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +34,12 @@ class Change:
     transfer: Floats
 
     @classmethod
-    def none(cls, graph: JobGraph) -> "Change":
-        ones = np.ones(len(graph.pieces))
-        return cls(ones, ones.copy(), ones.copy())
+    def of(cls, graph: JobGraph, compute: float = 1.0, host: float = 1.0, transfer: float = 1.0) -> "Change":
+        """The same factors for all pieces."""
+        return cls(*(np.full(len(graph.pieces), factor) for factor in (compute, host, transfer)))
 
 
-@dataclass(frozen=True)
-class Replayed:
+class Replayed(NamedTuple):
     """Iterations that were executed again, an element for each change.
 
     Attributes:
@@ -95,6 +94,7 @@ class _Replay:
         self._blocked = ((exposed > _NO_WAIT_NS) & ~first).tolist()
         self._others, self._room = _waits_for(pieces)
         self._iteration = pieces["iteration"].tolist()
+        self._origin = float(pieces["begin_ns"].min())
 
     def run(self) -> Replayed:
         graph, count = self._graph, len(self._rank)
@@ -105,13 +105,8 @@ class _Replay:
         bounds = np.append(np.flatnonzero(np.diff(self._rank, prepend=NONE - 1)), count)
         waited = np.zeros((len(graph.ranks), self._count))
         parked: dict[int, list[int]] = {}
-        state = {
-            place: _State(
-                int(bounds[place]),
-                np.full(self._count, float(graph.pieces["begin_ns"].iloc[int(bounds[place])]) - self._origin),
-            )
-            for place in range(len(graph.ranks))
-        }
+        begins, first = graph.pieces["begin_ns"].tolist(), bounds[:-1].tolist()
+        state = {place: _State(piece, np.full(self._count, begins[piece] - self._origin)) for place, piece in enumerate(first)}
         ready = deque(state)
         while ready:
             place = ready.popleft()
@@ -131,20 +126,12 @@ class _Replay:
                 ready.extend(parked.pop(piece, ()))
                 now.piece += 1
                 if now.piece == bounds[place + 1] or self._iteration[now.piece] != self._iteration[piece]:
-                    for until in now.open:
-                        now.time = np.maximum(now.time, until)
-                    now.open.clear()
+                    now.time = now.after_all(now.time)
                     ends[self._iteration[piece]][place_of[self._rank[piece]]] = now.time
         if any(now.piece < bounds[place + 1] for place, now in state.items()):
             raise ValueError("ranks wait for each other without end")
         last = np.stack([ends[number].max(axis=0) for number in graph.iterations])
-        if len(last) > 1:
-            return Replayed(np.diff(last, axis=0), waited)
-        return Replayed(last - (graph.pieces["begin_ns"].min() - self._origin), waited)
-
-    @property
-    def _origin(self) -> float:
-        return float(self._graph.pieces["begin_ns"].min())
+        return Replayed(np.diff(last, axis=0) if len(last) > 1 else last, waited)
 
     def _through(
         self, now: "_State", piece: int, begun: list[Floats | None], ended: list[Floats | None], waited: Floats
@@ -167,9 +154,7 @@ class _Replay:
                 waited += np.maximum(met - np.maximum(time, begin), 0)
                 time = np.maximum(time, until)
         if self._blocked[piece] and not self._blocks[piece]:
-            for until in now.open:
-                time = np.maximum(time, until)
-            now.open.clear()
+            time = now.after_all(time)
         ended[piece] = time if ended[piece] is None else ended[piece]
         now.time = time + self._after[piece]
 
@@ -180,9 +165,13 @@ class _State:
 
     piece: int
     time: Floats
+    open: list[Floats] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.open: list[Floats] = []
+    def after_all(self, time: Floats) -> Floats:
+        """A time at which it waits for all that."""
+        while self.open:
+            time = np.maximum(time, self.open.pop())
+        return time
 
 
 def _waits_for(pieces: pd.DataFrame) -> tuple[list[list[int]], list[int]]:

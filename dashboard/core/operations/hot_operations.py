@@ -279,6 +279,8 @@ def _operations(
     """The operators that own the work of steps, or chains of them, and the number of the form of each piece of work."""
     wanted = step_of >= 0
     form_of = np.full(len(owner), -1)
+    if not wanted.any():
+        return [], form_of
     callable_ = np.setdiff1d(calls.form[owner[wanted]], calls.form[owner[wanted & work.between_host]])
     form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
     if choice.together or choice.chains:
