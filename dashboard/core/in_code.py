@@ -11,11 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
 from warpladder.dashboard.core.inside import Cause
 from warpladder.dashboard.core.numbers import format_count, format_duration, significant
-from warpladder.dashboard.core.sass import Code, Instruction, Unit
+from warpladder.dashboard.core.sass import Code, Instruction, Loop, Unit
 from warpladder.data import metrics
 from warpladder.data.names import Work
 
@@ -166,11 +167,15 @@ class Profile:
 
     def _before(self, place: int) -> Iterator[int]:
         """The places before one: up to the head of its loop, then from the end of the loop, then further up."""
-        loop = min((each for each in self.code.loops if each.first <= place <= each.last), key=len, default=None)
+        loop = self._loop(place)
         if loop:
             yield from range(place - 1, loop.first - 1, -1)
             yield from range(loop.last, place - 1, -1)
         yield from range((loop.first if loop else place) - 1, -1, -1)
+
+    def _loop(self, place: int) -> Loop | None:
+        """The innermost loop around a place."""
+        return min((each for each in self.code.loops if each.first <= place <= each.last), key=len, default=None)
 
     def _written_before(self, place: int, units: Collection[Unit]) -> Iterator[int]:
         """The instructions of these units that write a register of the one at a place, each register's last one."""
@@ -200,26 +205,22 @@ class Profile:
                 found[line] += weight
         return found
 
-    def executed(self, work: str) -> int:
-        """How often warps execute instructions of a class."""
-        counts = self.counters.get(metrics.EXECUTED, {})
-        return self.count * sum(count for place, count in counts.items() if place < len(self.code) and self.work(place) == work)
+    def readings(self, metric: str, work: str = "") -> Mapping[int, int]:
+        """The readings of a metric by place, or those of a class of work."""
+        every = self.counters.get(metric, {}).items()
+        return {at: value for at, value in every if at < len(self.code) and (not work or self.work(at) == work)}
 
     @cached_property
     def is_chased(self) -> bool:
         """Whether a load in a loop takes its address from a load of the pass before."""
-        return any(
-            _is_load(self.code.instructions[at]) and self._chases(at)
-            for at in self.counters.get(metrics.EXECUTED, {})
-            if at < len(self.code)
-        )
+        return any(_is_load(self.code.instructions[at]) and self._chases(at) for at in self.readings(metrics.EXECUTED))
 
     def _chases(self, place: int) -> bool:
-        loop = min((each for each in self.code.loops if each.first <= place <= each.last), key=len, default=None)
+        loop = self._loop(place)
         if loop is None or len(loop) > _MOST_STEPS:
             return False
         wanted = _read(self.code.instructions[place])
-        for at in (*range(place - 1, loop.first - 1, -1), *range(loop.last, place - 1, -1)):
+        for at in islice(self._before(place), len(loop)):
             each = self.code.instructions[at]
             if not wanted & _written(each):
                 continue
@@ -286,11 +287,18 @@ def coded(slow: Sequence[Profile], fast: Sequence[Profile], times_ns: tuple[floa
     spent = [_spent(profiles, time) for profiles, time in zip((slow, fast), times_ns, strict=True)]
     changes = {work: spent[0].get(work, 0.0) - spent[1].get(work, 0.0) for work in spent[0]}
     share, works = _explaining(changes, difference)
-    if not works or changes[works[0]] < _ERRORS * _error((slow, fast), times_ns, [each.get(works[0], 0.0) for each in spent]):
+    if not works:
+        return None
+    samples = [sum(sum(each.samples.values()) for each in profiles) for profiles in (slow, fast)]
+    of_first = zip((each.get(works[0], 0.0) for each in spent), times_ns, samples, strict=True)
+    if changes[works[0]] < _ERRORS * math.sqrt(sum(own * time / number for own, time, number in of_first)):
         return None
     cause, detail = _named(Work(works[0]), slow, fast)
     lines = lines_of(slow, lambda each: {at: n for at, n in each.waited_for.items() if each.work(at) == works[0]})
-    takes = [_takes(_named(Work(work), slow, fast)[0], spent, work) for work in works]
+    takes = []
+    for work in works:
+        named, (long, short) = _named(Work(work), slow, fast)[0], (format_duration(each.get(work, 0.0)) for each in spent)
+        takes.append((f"{named} take {short} in place of {long}", f"{named} take {long} in place of {short}"))
     less, more = (" and ".join(words) for words in zip(*takes, strict=True))
     return Coded(cause, share, lines, less, more, detail)
 
@@ -305,18 +313,6 @@ def _explaining(changes: Mapping[str, float], difference: float) -> tuple[float,
     if share >= ENOUGH or second == OTHER or changes[second] <= 0 or more > _MOST_OVER * difference:
         return share, (first,)
     return max(share, (changes[first] + changes[second]) / more), (first, second)
-
-
-def _error(of: Sequence[Sequence[Profile]], times_ns: Sequence[float], spent: Sequence[float]) -> float:
-    """The standard error of the difference of two times of a class of work, which samples count."""
-    samples = [sum(sum(each.samples.values()) for each in profiles) for profiles in of]
-    return math.sqrt(sum(own * time / number for own, time, number in zip(spent, times_ns, samples, strict=True)))
-
-
-def _takes(cause: Cause, spent: Sequence[Mapping[str, float]], work: str) -> tuple[str, str]:
-    """How long a class of work takes in the faster one, and in the slower one."""
-    slow, fast = (format_duration(each.get(work, 0.0)) for each in spent)
-    return f"{cause} take {fast} in place of {slow}", f"{cause} take {slow} in place of {fast}"
 
 
 _HALF: Final = 0.5
@@ -422,19 +418,13 @@ def _executed(work: Work, profiles: Sequence[Profile]) -> str:
     """`134 M executions by warp, most of F2F`."""
     names = Counter[str]()
     for each in profiles:
-        for at, count in each.counters.get(metrics.EXECUTED, {}).items():
-            if at < len(each.code) and each.work(at) == work:
-                names[each.code.instructions[at].name] += each.count * count
+        for at, count in each.readings(metrics.EXECUTED, work).items():
+            names[each.code.instructions[at].name] += each.count * count
     return f"{format_count(names.total())} instructions, most of them {names.most_common(1)[0][0]}" if names else ""
 
 
 def _of_work(work: Work, profiles: Sequence[Profile], metric: str) -> float:
-    return sum(
-        each.count * value
-        for each in profiles
-        for at, value in each.counters.get(metric, {}).items()
-        if at < len(each.code) and each.work(at) == work
-    )
+    return sum(each.count * sum(each.readings(metric, work).values()) for each in profiles)
 
 
 def _over(profiles: Sequence[Profile], metric: str, ideal: str, work: Work) -> float:
@@ -444,13 +434,12 @@ def _over(profiles: Sequence[Profile], metric: str, ideal: str, work: Work) -> f
 
 def _bits(work: Work, profiles: Sequence[Profile]) -> float:
     """Bits of a lane in an access, the mean."""
-    executed = _of_work(work, profiles, metrics.EXECUTED)
     bits = sum(
         each.count * count * each.code.instructions[at].bits
         for each in profiles
-        for at, count in each.counters.get(metrics.EXECUTED, {}).items()
-        if at < len(each.code) and each.work(at) == work
+        for at, count in each.readings(metrics.EXECUTED, work).items()
     )
+    executed = _of_work(work, profiles, metrics.EXECUTED)
     return bits / executed if executed else 0.0
 
 
@@ -483,11 +472,8 @@ def _lines_over(profiles: Sequence[Profile], metric: str, ideal: str) -> str:
 
 def of_local_memory(profiles: Sequence[Profile]) -> tuple[Cause, str]:
     """Spills, or arrays where the compiler spills nothing; and the lines of the accesses."""
-    executed = lines_of(
-        profiles,
-        lambda each: {at: n for at, n in each.counters.get(metrics.EXECUTED, {}).items() if each.work(at) == Work.LOCAL},
-    )
-    return _named(Work.LOCAL, profiles, ())[0], executed
+    lines = lines_of(profiles, lambda each: each.readings(metrics.EXECUTED, Work.LOCAL))
+    return _named(Work.LOCAL, profiles, ())[0], lines
 
 
 def hot_lines(profiles: Sequence[Profile]) -> str:

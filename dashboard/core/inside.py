@@ -84,7 +84,7 @@ class Experiments:
     def _rows(self) -> Mapping[CellName, list[Row]]:
         rows = dict[CellName, list[Row]]()
         for row in self._run.records("experiments") if self._run is not None else ():
-            rows.setdefault(_cell_of(row), []).append(row)
+            rows.setdefault(CellName(*(row[name] for name in CellName._fields)), []).append(row)
         return rows
 
     @cached_property
@@ -105,10 +105,6 @@ class Experiments:
 
 
 NO_EXPERIMENTS: Final = Experiments(None)
-
-
-def _cell_of(row: Row) -> CellName:
-    return CellName(*(row[name] for name in CellName._fields))
 
 
 class Inside:
@@ -182,11 +178,8 @@ class Inside:
             case Work.ATOMICS:
                 row = self._worst(Fact.ADDRESSES, work, largest=False)
                 lanes = round(1 / row["value"]) if row and row["value"] else 1
-                return (
-                    Cause.ATOMICS,
-                    row["lines"] if row else "",
-                    f"{lanes} lanes of a warp share an address" if lanes > 1 else "",
-                )
+                detail = f"{lanes} lanes of a warp share an address" if lanes > 1 else ""
+                return Cause.ATOMICS, row["lines"] if row else "", detail
             case Work.LOCAL:
                 return Cause.LOCAL_ARRAYS, "", "an array with an index that is known at run time lies in local memory"
             case _:
@@ -220,11 +213,8 @@ class Inside:
         if not groups:
             return None
         most = max(groups, key=lambda row: float(row["value"]))
-        return (
-            Cause.SPLIT_VECTORS,
-            most["lines"],
-            f"{most['value']:.0f} narrow accesses of consecutive addresses, where a wide one does",
-        )
+        detail = f"{most['value']:.0f} narrow accesses of consecutive addresses, where a wide one does"
+        return Cause.SPLIT_VECTORS, most["lines"], detail
 
     def _of_stores(self) -> tuple[Cause, str, str]:
         row = self._worst(Fact.ADDRESSES, Work.GLOBAL_STORES, largest=False)
@@ -234,11 +224,8 @@ class Inside:
             return split
         row = self._worst(Fact.SECTORS, Work.GLOBAL_STORES)
         if row and row["value"] >= _SCATTERED:
-            return (
-                Cause.SCATTERED_STORES,
-                row["lines"],
-                f"a store writes {row['value']:.3g} times the sectors that its bytes need",
-            )
+            detail = f"a store writes {row['value']:.3g} times the sectors that its bytes need"
+            return Cause.SCATTERED_STORES, row["lines"], detail
         return Cause.STORES, "", ""
 
     # -- multiprocessors and lanes -----------------------------------------------------------------------------------------
@@ -313,16 +300,13 @@ def sentence(inside: Inside) -> str:
 def _saved(finding: Finding, original_ns: float, where: str) -> str:
     name = finding.cause.capitalize()
     if finding.without_ns is None:
-        return f"{name}{where} explain{'s' if _is_one(finding) else ''} {finding.share:.0%} of the time"
+        is_one = not finding.cause.endswith("s") or finding.cause.startswith("a ")
+        return f"{name}{where} explain{'s' if is_one else ''} {finding.share:.0%} of the time"
     value, low, high = finding.without_ns
     return (
         f"{name}{where}: if they were free, {format_duration(value)} in place of {format_duration(original_ns)} "
         f"({format_duration(low)} to {format_duration(high)})"
     )
-
-
-def _is_one(finding: Finding) -> bool:
-    return not finding.cause.endswith("s") or finding.cause.startswith("a ")
 
 
 def few(lines_of_source: str) -> str:
