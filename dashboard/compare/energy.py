@@ -95,13 +95,10 @@ def add_energy(frame: pd.DataFrame, data: RunData, workload: str, case: str) -> 
     joined = frame.merge(own, on=["variant", "config"], how="left")
     by_round = rounds(data, workload, case)
     times = CaseTimes(by_round, noise_of(by_round, frozenset()))
-    ratios, verdicts = [], []
-    for row in frame.to_dict("records"):
-        ratio, verdict = _against(times, row)
-        ratios.append(ratio)
-        verdicts.append(verdict)
-    joined = with_estimates(joined, "energy_ratio", ratios)
-    return joined.assign(energy_verdict=verdicts, energy_noise=times.noise.on_device if by_round else np.nan)
+    against = [_against(times, row) for row in frame.to_dict("records")]
+    joined = with_estimates(joined, "energy_ratio", [ratio for ratio, _ in against])
+    noise = times.noise.on_device if by_round else np.nan
+    return joined.assign(energy_verdict=[verdict for _, verdict in against], energy_noise=noise)
 
 
 def _against(times: CaseTimes, row: Mapping[Any, Any]) -> tuple[Estimate, str]:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +52,6 @@ _FEWEST_RANKS: Final = 4
 #: The least change by which a kernel of one rank differs from the other ranks, a fraction.
 ALONE: Final = 0.1
 _KEY: Final = ["name", "kind"]
-_FIGURE: Final[tuple[Kind, ...]] = ("figure",)
-_COMPUTE: Final[tuple[Kind, ...]] = ("compute",)
 #: Facts about the program that imported a job, not about the job.
 _OF_IMPORTER: Final = ("commit", "changes beyond the commit", "Python")
 
@@ -89,13 +87,8 @@ class JobData:
         return str(self.info["label"] or self.info["run_id"])
 
 
-@dataclass(frozen=True)
-class Pairing:
-    """The ranks of both jobs, and the iterations that all of these ranks have; `a[i]` is compared with `b[i]`.
-
-    Attributes:
-        sentence: what is compared, and what is left out.
-    """
+class Pairing(NamedTuple):
+    """The ranks of both jobs, the iterations that all of these ranks have, `a[i]` compared with `b[i]`, and that in words."""
 
     ranks: Int64s
     a: Int64s
@@ -212,7 +205,8 @@ def compare(
     names, figures = _figures(a, b, pairing)
     kernels = _Kernels(a, b, pairing, figures[:, names.index("busy")])
     of_a, of_b = (np.concatenate((figures[side], kernels.times[side])) for side in (0, 1))
-    kinds: list[Kind] = [*_FIGURE * len(names), *kernels.kinds]
+    kinds: list[Kind] = ["figure" for _ in names]
+    kinds += kernels.kinds
     of_kernels = job_resampling.ratios(*kernels.times, alike=True)
     noise, shift = of_kernels.noise()
     parts = job_resampling.ratios(*figures, alike=False), of_kernels.with_noise(noise)
@@ -352,8 +346,11 @@ class _Kernels:
         row[judged] = np.arange(len(chosen))
         others = shared & ~judged
         row[others] = len(chosen)
-        self.names: list[str] = [*chosen["name"], *[OTHER_KERNELS] * bool(others.any())]
-        self.kinds: list[Kind] = [*chosen["kind"], *_COMPUTE * bool(others.any())]
+        self.names: list[str] = chosen["name"].tolist()
+        self.kinds: list[Kind] = chosen["kind"].tolist()
+        if others.any():
+            self.names.append(OTHER_KERNELS)
+            self.kinds.append("compute")
         grids = [
             [self._grid(row[c], place, each[column]) for column in ("total_ns", "count")]
             for c, place, each in zip(codes, places, rows, strict=True)

@@ -192,15 +192,15 @@ def _alone(
     if not common:
         return (), ()
     cases, on_host = {one.case for one, _ in common}, common[0][0].role == "host"
-    names = [
+    of_a, of_b = (
         dict.fromkeys(
             cell.variant
             for cell in _timed(data, common[0][0].workload, timing).values()
             if cell.case in cases and (cell.role == "host") == on_host
         )
         for data in (a, b)
-    ]
-    return tuple(each for each in names[0] if each not in names[1]), tuple(each for each in names[1] if each not in names[0])
+    )
+    return tuple(each for each in of_a if each not in of_b), tuple(each for each in of_b if each not in of_a)
 
 
 def _contests(a: RunData, b: RunData, timing: Timing, good: Sequence[tuple[Contender, Contender]]) -> Iterator[Contest]:
@@ -218,34 +218,19 @@ def _contests(a: RunData, b: RunData, timing: Timing, good: Sequence[tuple[Conte
         rungs = rivals[rivals["role"] == "rung"]
         names = (rungs if len(rungs) > 1 else rivals)["variant"].tolist()
         pairs = [both for both in good if both[0].variant in names]
-        sides = [_Side.of(data, timing, [both[place] for both in pairs]) for place, data in enumerate((a, b))]
-        of_a, of_b = (side.outcome() for side in sides)
+        of_a, of_b = (_outcome(data, timing, cells) for data, cells in zip((a, b), zip(*pairs, strict=True), strict=True))
+        times = {one.variant: one.median_ns.value * other.median_ns.value for one, other in pairs}
         shared = [name for name in names if name in of_a.winners and name in of_b.winners]
-        both = min(shared, key=lambda name: sides[0].time(name) * sides[1].time(name), default="")
-        yield Contest(case, precision, len(names), of_a, of_b, both)
+        yield Contest(case, precision, len(names), of_a, of_b, min(shared, key=times.__getitem__, default=""))
 
 
-@dataclass(frozen=True)
-class _Side:
-    """The rivals of a contest on one device, with what they are judged by."""
-
-    cells: Mapping[str, Cell]
-    times: CaseTimes
-
-    @classmethod
-    def of(cls, data: RunData, timing: Timing, cells: Sequence[Cell]) -> "_Side":
-        times = CaseTimes.of(data, cells[0].workload, cells[0].case, timing)
-        return cls({cell.variant: cell for cell in cells}, times)
-
-    def time(self, name: str) -> float:
-        return self.cells[name].median_ns.value
-
-    def outcome(self) -> Outcome:
-        winner, *others = sorted(self.cells, key=self.time)
-        behind = {name: self.times.judge(self.cells[winner].entry, self.cells[name].entry) for name in others}
-        # The winner is `faster` than a variant that is slower beyond the noise.
-        ties = tuple(name for name, each in behind.items() if each.verdict != "faster")
-        return Outcome(winner, ties, {name: each.ratio.estimate for name, each in behind.items()})
+def _outcome(data: RunData, timing: Timing, cells: Sequence[Contender]) -> Outcome:
+    winner, *others = sorted(cells, key=lambda cell: cell.median_ns.value)
+    times = CaseTimes.of(data, winner.workload, winner.case, timing)
+    behind = {other.variant: times.judge(winner.entry, other.entry) for other in others}
+    # The winner is `faster` than a variant that is slower beyond the noise.
+    ties = tuple(name for name, each in behind.items() if each.verdict != "faster")
+    return Outcome(winner.variant, ties, {name: each.ratio.estimate for name, each in behind.items()})
 
 
 def _wins(contest: Contest) -> Iterator[tuple[str, str]]:
