@@ -172,7 +172,7 @@ def test_what_all_ranges_hold_is_summed_by_hand(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("report", FIXTURES, ids=lambda path: f"{path.parent.parent.name} {path.parent.name}")
-def test_windows_give_the_sums_of_every_range_beside_every_kernel(
+def test_launches_in_order_give_the_sums_of_every_range_beside_every_kernel(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = load(store.open_run(tmp_path / import_report(report, tmp_path, "", None, [])))
@@ -180,9 +180,8 @@ def test_windows_give_the_sums_of_every_range_beside_every_kernel(
     usual = trace_sums.summary(data, "nvtx_kern_sum")
     monkeypatch.setattr(trace_kernels, "_MOST_LEVELS", 0)
     pd.testing.assert_frame_equal(trace_sums.summary(data, "nvtx_kern_sum"), usual)
-    monkeypatch.setattr(trace_kernels, "_MOST_PAIRS", 0)
-    pd.testing.assert_frame_equal(trace_sums.summary(data, "nvtx_kern_sum"), usual)
-    monkeypatch.setattr(trace_kernels, "_MOST_LEVELS", 1 << 10)
+    monkeypatch.setattr(trace_kernels, "_FEW_LAUNCHES", 2)
+    monkeypatch.setattr(trace_kernels, "_PAIRS_AT_ONCE", 3)
     pd.testing.assert_frame_equal(trace_sums.summary(data, "nvtx_kern_sum"), usual)
 
 

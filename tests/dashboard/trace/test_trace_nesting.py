@@ -1,6 +1,5 @@
 """What surrounds what, and sums of overlapping windows: against a plain loop on random ranges."""
 
-import statistics
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ from hypothesis import strategies as st
 from tests.limits import cpu_seconds
 from warpladder.dashboard.core.traces import NONE
 from warpladder.dashboard.trace import ranges as trace_nesting
-from warpladder.dashboard.trace import ranges as trace_windows
 from warpladder.dashboard.trace.lanes import layers
-from warpladder.dashboard.trace.ranges import RangeSpans, Windows, nearest
+from warpladder.dashboard.trace.ranges import RangeSpans, nearest
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
 Trees = st.integers(1, 40).flatmap(lambda size: st.tuples(*(st.integers(-1, place - 1) for place in range(size))))
@@ -72,23 +70,3 @@ def test_many_ranges_that_overlap_in_turn_take_no_time() -> None:
         assert (trace_nesting.shortest_around(ranges) == NONE).all()
     with cpu_seconds(1):
         assert layers(start, start + count).tolist() == list(range(count))
-
-
-@pytest.mark.slow
-@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=30), st.data())
-def test_statistics_of_windows_are_those_of_their_values_one_by_one(values: list[int], data: st.DataObject) -> None:
-    window = st.tuples(st.integers(0, len(values) - 1), st.integers(1, len(values)), st.integers(1, 3), st.integers(0, 3))
-    rows = sorted(
-        (group, min(a, b - 1), max(a + 1, b), times)
-        for a, b, times, group in data.draw(st.lists(window, min_size=1, max_size=9))
-    )
-    windows = Windows(*(np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)))
-    found = trace_windows.statistics(np.array(values), windows)
-    covered = dict(zip(found.index, trace_windows.covered(windows), strict=True))
-    assert list(found.index) == sorted({row[0] for row in rows})
-    for group, row in found.iterrows():
-        mine = [value for number, a, b, times in rows if number == group for value in values[a:b] * times]
-        assert (row["total"], row["n"], row["min"], row["max"]) == (sum(mine), len(mine), min(mine), max(mine))
-        assert row["median"] == pytest.approx(statistics.median(mine), rel=1e-15)
-        assert row["stddev"] == pytest.approx(statistics.stdev(mine) if len(mine) > 1 else 0, rel=1e-9, abs=1e-3)
-        assert covered[group] == len({place for number, a, b, _ in rows if number == group for place in range(a, b)})

@@ -10,7 +10,6 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Traces, of_calls
 from warpladder.dashboard.trace import ranges as trace_nesting
-from warpladder.dashboard.trace import ranges as trace_windows
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.describe import Tally, describe, rounded, statistics, tally, times
 from warpladder.dashboard.trace.ranges import (
@@ -33,8 +32,12 @@ _FEW_PAIRS: Final = 1 << 12
 _ROWS_AT_ONCE: Final = 1 << 16
 #: Up to this depth, nested ranges are followed level by level.
 _MOST_LEVELS: Final = 1 << 10
-#: The most pairs of a range and a kernel in it that are stored, up to 1 GB. For more pairs, windows are summed.
+#: The most rows for the ranges around the innermost ones, up to 1 GB. Where there are more, the ranges of an owner are taken together.
 _MOST_PAIRS: Final = 1 << 24
+#: Pairs of an owner and a kernel that are summed at once.
+_PAIRS_AT_ONCE: Final = 1 << 22
+#: In a range with more launches than this, each name is looked for.
+_FEW_LAUNCHES: Final = 64
 
 
 class _Kernels(NamedTuple):
@@ -204,63 +207,46 @@ def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) ->
     """The sums where ranges overlap without nesting. In the order of launches, the kernels of a range are consecutive."""
     ranges = trace_nesting.places(traces)
     held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row, kernels.holder))
-    some = held.first < held.last
-    size = len(held.launch) + 1
-    open_at = np.bincount(held.first[some], minlength=size) - np.bincount(held.last[some], minlength=size)
-    outside = np.sort(held.launch[np.cumsum(open_at)[:-1] == 0])
-    alone, owners = _threads(traces, kernels.of(outside), owners)
-    alone = alone * width + kernels.name[outside]
-    few = int((held.last - held.first).sum()) <= _MOST_PAIRS
-    inside = (_of_pairs if few else _of_windows)(kernels, held, owners, width)
-    groups = np.unique(alone)
-    counted = tally(np.searchsorted(groups, alone), kernels.duration[outside], len(groups))
-    durations = statistics(counted._replace(group=groups[counted.group]))
-    joined = [frame for frame in (inside.durations, durations) if len(frame)]
-    return owners, _Sums(pd.concat(joined) if joined else durations, pd.concat([inside.kernels, _counts(alone)]), inside.ranges)
-
-
-def _of_pairs(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owners, width: int) -> _Sums:
-    """The sums from all pairs of a range and a kernel in it."""
-    holder, kernel = held.pairs()
-    owner = owners.of_range[holder]
-    group = owner * width + kernels.name[kernel]
-    number, first = numbered(group)
-    groups = group[first]
-    order = np.argsort(groups)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    counted = tally(rank[number], kernels.duration[kernel], len(groups))
-    once = ~pd.DataFrame({"owner": owner, "kernel": kernel}).duplicated().to_numpy()
-    held_pairs = distinct(holder * width + kernels.name[kernel], len(owners.of_range) * width)
-    in_ranges = _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
-    return _Sums(statistics(counted._replace(group=groups[order][counted.group])), _counts(group[once]), in_ranges)
-
-
-def _of_windows(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owners, width: int) -> _Sums:
-    """The sums from windows over each name's kernels. In the order of launches, the kernels of a range are consecutive."""
-    names = kernels.name[held.launch].astype(np.int64)
-    by_name = np.argsort(names, kind="stable")
     some = np.flatnonzero(held.first < held.last)
-    # Ranges of one owner that hold the same kernels become one window, with the number of these ranges.
-    ends = pd.DataFrame({"owner": owners.of_range[some], "first": held.first[some], "last": held.last[some]})
-    windows = ends.groupby(list(ends), as_index=False).size()
-    owner, first, last, times = (windows[name].to_numpy() for name in ("owner", "first", "last", "size"))
-    parts = list[tuple[Int64s, ...]]()
-    begins = np.searchsorted(names[by_name], np.arange(width + 1))
-    for name in np.flatnonzero(np.diff(begins)).tolist():
-        launched = by_name[begins[name] : begins[name + 1]]
-        left, right = np.searchsorted(launched, first), np.searchsorted(launched, last)
-        rows = np.flatnonzero(left < right)
-        parts.append((owner[rows] * width + name, begins[name] + left[rows], begins[name] + right[rows], times[rows]))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.lexsort((columns[1], columns[0]))
-    ordered = trace_windows.Windows(*(column[order] for column in columns))
-    durations = trace_windows.statistics(kernels.duration[held.launch][by_name], ordered)
-    instances, in_ranges = (
-        pd.Series(each, index=durations.index, dtype=np.int64)
-        for each in (trace_windows.covered(ordered), np.add.reduceat(ordered.times, ordered.heads))
-    )
-    return _Sums(durations, instances, in_ranges)
+    owner = np.tile(owners.of_range[some], 2)
+    # Where ranges begin and end, by owner: between two such places, as many of the owner's ranges are open.
+    ends = pd.DataFrame({"owner": owner, "at": np.concatenate((held.first[some], held.last[some]))})
+    steps = ends.assign(opened=np.repeat([1, -1], len(some))).groupby(["owner", "at"], as_index=False)["opened"].sum()
+    times = steps["opened"].cumsum().to_numpy()
+    opened = np.flatnonzero(times)
+    owner, at = steps["owner"].to_numpy(), steps["at"].to_numpy()
+    inside = np.zeros(len(held.launch) + 1, dtype=np.int64)
+    np.add.at(inside, at[opened], 1)
+    np.subtract.at(inside, at[opened + 1], 1)
+    outside = np.sort(held.launch[np.cumsum(inside)[:-1] == 0])
+    alone, owners = _threads(traces, kernels.of(outside), owners)
+    alone, count = alone * width + kernels.name[outside], len(owners.style) * width
+    parts, instances = [tally(alone, kernels.duration[outside], count)], [_counts(alone)]
+    before = np.cumsum(at[opened + 1] - at[opened])
+    for rows in np.split(opened, np.flatnonzero(np.diff(before // _PAIRS_AT_ONCE)) + 1) if len(opened) else ():
+        window, kernel = trace_nesting.HeldLaunches(held.launch, at[rows], at[rows + 1]).pairs()
+        group, n = owner[rows][window] * width + kernels.name[kernel], times[rows][window]
+        once, duration = n == 1, kernels.duration[kernel]
+        parts += [tally(group[once], duration[once], count), Tally(group[~once], duration[~once], n[~once])]
+        instances.append(_counts(group))
+    durations = Tally(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    order = np.lexsort((durations.value, durations.group))
+    sums = statistics(Tally(*(column[order] for column in durations)))
+    return owners, _Sums(sums, pd.concat(instances).groupby(level=0).sum(), _ranges_by_name(kernels, held, owners, width))
+
+
+def _ranges_by_name(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owners, width: int) -> "pd.Series[int]":
+    """The number of ranges of each owner in which kernels of each name were launched, indexed by `owner * width + name`."""
+    few = held.last - held.first <= _FEW_LAUNCHES
+    holder, kernel = held._replace(last=np.where(few, held.last, held.first)).pairs()
+    pairs = [distinct(holder * width + kernels.name[kernel], len(few) * width)]
+    many, names = np.flatnonzero(~few), kernels.name[held.launch]
+    by_name = np.argsort(names, kind="stable")
+    for launched in np.split(by_name, np.flatnonzero(np.diff(names[by_name])) + 1) if len(many) else ():
+        left, right = (np.searchsorted(launched, ends[many]) for ends in (held.first, held.last))
+        pairs.append(many[left < right] * width + int(names[launched[0]]))
+    held_pairs = np.concatenate(pairs)
+    return _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
 
 
 def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
