@@ -1,15 +1,26 @@
-"""What the project's ladders are written with: a rung with its source, a launch of plain numbers, and the name of a template."""
+"""What the project's workloads are written with: cases, and rungs with their sources, launches of plain numbers and names of templates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Precision, Role, Step
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, Role, Step
 
 #: Of a rung on Hopper's warpgroups, clusters or TMA.
 HOPPER: Final[dict[str, Any]] = {"min_compute_capability": (9, 0), "only_architecture": "sm_90a"}
+
+
+def extents_of(case: Case, count: int) -> tuple[int, ...]:
+    """The extents of a case `n=512`, which are equal, or of one such as `shape=80x70x90`."""
+    return (case.params["n"],) * count if "n" in case.params else tuple(map(int, case.params["shape"].split("x")))
+
+
+def counted(case: Case, flops: int, buffers: tuple[Mapping[str, Buffer], Mapping[str, Buffer]]) -> Case:
+    """A case with its operations and its bytes: each input read once, each output written once."""
+    return replace(case, flops=flops, min_bytes=sum(buffer.nbytes for side in buffers for buffer in side.values()))
 
 
 def rungs_in(kernels: Path) -> Callable[..., CudaVariant]:

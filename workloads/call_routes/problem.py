@@ -1,11 +1,13 @@
 """The problem: y = x.T of a matrix, `calls` times in a row with the same arrays."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from warpladder.workloads.api import Axis, Buffer, Case, CaseSet, Params
+from warpladder.workloads.ladder import extents_of
 
 Pair = tuple[int, int]
 
@@ -48,10 +50,9 @@ def emulation_cases() -> tuple[Case, ...]:
 
 def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case of a square matrix, `{"n": 64, "calls": "10"}`, or of any, `{"shape": "1001x517", "calls": "1"}`."""
-    height, width = _shape(params)
-    calls = int(params["calls"])
-    nbytes = _BYTES_PER_ELEMENT * height * width * calls
-    return Case(params, flops=0, min_bytes=nbytes, sets=sets, size_rank=size_rank, passes=calls)
+    plain = Case(params, 0, 0, sets, size_rank, passes=int(params["calls"]))
+    height, width = shape_of(plain)
+    return replace(plain, min_bytes=_BYTES_PER_ELEMENT * height * width * plain.passes)
 
 
 def _sets(n: int, calls: str) -> tuple[CaseSet, ...]:
@@ -63,16 +64,10 @@ def _sets(n: int, calls: str) -> tuple[CaseSet, ...]:
     return tuple(sets)
 
 
-def _shape(params: Params) -> Pair:
-    if "n" in params:
-        return params["n"], params["n"]
-    height, width = (int(extent) for extent in params["shape"].split("x"))
-    return height, width
-
-
 def shape_of(case: Case) -> Pair:
     """Height and width of the input."""
-    return _shape(case.params)
+    height, width = extents_of(case, 2)
+    return height, width
 
 
 def calls_of(case: Case) -> int:

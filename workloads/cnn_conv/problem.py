@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Axis, AxisError, Buffer, Case, CaseSet, Params
+from warpladder.workloads.ladder import counted, extents_of
 
 SIZE: Final = 7  # of the filters, along both sides
 ODD_SHAPE: Final = "3x37x41"  # batch, height and width: no multiple of any tile
@@ -45,7 +46,11 @@ class Shape:
 
 def shape_of(case: Case) -> Shape:
     """The extents of a case: `batch` images of the layer's own size, or images as `shape` says."""
-    return _shape(case.params)
+    channels, maps, side = _LAYERS[case.params["layer"]]
+    if "batch" in case.params:
+        return Shape(case.params["batch"], channels, maps, side, side)
+    batch, height, width = extents_of(case, 3)
+    return Shape(batch, channels, maps, height, width)
 
 
 AXES: Final = (
@@ -57,18 +62,12 @@ AXES: Final = (
 
 def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations and bytes, from the definition: each tap of an output is a multiply-add."""
-    shape = _shape(params)
+    plain = Case(params, 0, 0, sets, size_rank)
+    shape = shape_of(plain)
     if min(shape.out_height, shape.out_width) < 1:
         raise AxisError(f"images of {shape.height}x{shape.width} are smaller than a filter of {SIZE}x{SIZE}")
     outputs = shape.batch * shape.maps * shape.out_height * shape.out_width
-    declared = (buffer for side in _buffers(shape) for buffer in side.values())
-    return Case(
-        params,
-        flops=2 * shape.taps * outputs,
-        min_bytes=sum(buffer.nbytes for buffer in declared),
-        sets=sets,
-        size_rank=size_rank,
-    )
+    return counted(plain, 2 * shape.taps * outputs, buffers(plain))
 
 
 def cases() -> tuple[Case, ...]:
@@ -89,24 +88,13 @@ def emulation_cases() -> tuple[Case, ...]:
 
 def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
     """Images `x` and filters `k` in, images `y` out."""
-    return _buffers(shape_of(case))
+    shape = shape_of(case)
+    images = Buffer((shape.batch, shape.channels, shape.height, shape.width))
+    filters = Buffer((shape.maps, shape.channels, SIZE, SIZE))
+    return {"x": images, "k": filters}, {"y": Buffer((shape.batch, shape.maps, shape.out_height, shape.out_width))}
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
     """Uniform in [-1, 1)."""
     inputs, _ = buffers(case)
     return {name: 2.0 * rng.random(buffer.shape, np.float32) - np.float32(1.0) for name, buffer in inputs.items()}
-
-
-def _shape(params: Params) -> Shape:
-    channels, maps, side = _LAYERS[params["layer"]]
-    if "batch" in params:
-        return Shape(params["batch"], channels, maps, side, side)
-    batch, height, width = map(int, params["shape"].split("x"))
-    return Shape(batch, channels, maps, height, width)
-
-
-def _buffers(shape: Shape) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
-    images = Buffer((shape.batch, shape.channels, shape.height, shape.width))
-    filters = Buffer((shape.maps, shape.channels, SIZE, SIZE))
-    return {"x": images, "k": filters}, {"y": Buffer((shape.batch, shape.maps, shape.out_height, shape.out_width))}

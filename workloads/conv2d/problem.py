@@ -7,29 +7,22 @@ import numpy as np
 
 from warpladder.workloads.api import Axis, Buffer, Case, CaseSet, Params
 from warpladder.workloads.conv2d.host import SIZE
+from warpladder.workloads.ladder import counted, extents_of
 
 AXES: Final = (Axis("n", 1, 32768), Axis("shape", 1, 32768, extents=2, instead_of="n"))
 
 
 def image_shape(case: Case) -> tuple[int, int]:
     """Height and width of the image."""
-    if "n" in case.params:
-        return case.params["n"], case.params["n"]
-    height, width = case.params["shape"].split("x")
-    return int(height), int(width)
+    height, width = extents_of(case, 2)
+    return height, width
 
 
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations and bytes, from the definition: 25 multiply-adds a pixel, 4 bytes in and 4 out."""
-    height, width = image_shape(Case(params, flops=0, min_bytes=0))
-    inputs, outputs = _buffers(height, width)
-    return Case(
-        params,
-        flops=2 * SIZE**2 * height * width,
-        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
-        sets=sets,
-        size_rank=size_rank,
-    )
+    case = Case(params, 0, 0, sets, size_rank)
+    height, width = image_shape(case)
+    return counted(case, 2 * SIZE**2 * height * width, buffers(case))
 
 
 def cases() -> tuple[Case, ...]:
@@ -52,11 +45,7 @@ def emulation_cases() -> tuple[Case, ...]:
 
 def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
     """The filter `a` and the image `b`; the convolved image `c`."""
-    return _buffers(*image_shape(case))
-
-
-def _buffers(height: int, width: int) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
-    return {"a": Buffer((SIZE, SIZE)), "b": Buffer((height, width))}, {"c": Buffer((height, width))}
+    return {"a": Buffer((SIZE, SIZE)), "b": Buffer(image_shape(case))}, {"c": Buffer(image_shape(case))}
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:

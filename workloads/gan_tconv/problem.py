@@ -6,12 +6,13 @@ columns, channels (NHWC); weights of a transposed convolution as its W[r, s, k, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, CaseSet, Params, Part, split_evenly
+from warpladder.workloads.ladder import counted
 
 LATENT: Final = 100
 KERNEL_SIZE: Final = 5
@@ -91,17 +92,11 @@ def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations (the products of the definition that are not by a zero) and bytes (weights and all). With
     `weights=resident` only z is copied to the device."""
-    case = Case(params, flops=0, min_bytes=0)
+    case = Case(params, 0, 0, sets, size_rank)
     products = LATENT * side_of(case) ** 2 * channels_of(case) + sum(layer.products for layer in layers(case))
-    inputs, outputs = buffers(case)
-    return Case(
-        params,
-        flops=2 * images_of(case) * products,
-        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
-        sets=sets,
-        size_rank=size_rank,
-        resident=tuple(name for name in inputs if name != "z") if params.get("weights") == RESIDENT else (),
-    )
+    inputs, _ = buffers(case)
+    resident = tuple(name for name in inputs if name != "z") if params.get("weights") == RESIDENT else ()
+    return counted(replace(case, resident=resident), 2 * images_of(case) * products, buffers(case))
 
 
 def shares(case: Case, ranks: int) -> Sequence[Part]:

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Axis, Buffer, Case, CaseSet, Params
+from warpladder.workloads.ladder import counted, extents_of
 
 #: Operation -> arithmetic operations of an element by its definition. An exponential counts as one, and so does a division.
 #: softmax: comparison with the largest, subtraction, exponential, addition, division.
@@ -42,7 +43,8 @@ TOLERANCES: Final = {**TOLERANCE, "fp32": 2e-6}
 
 def rows_and_columns(case: Case) -> tuple[int, int]:
     """Extents of the matrices that are read."""
-    return _shape(case.params)
+    rows, columns = extents_of(case, 2)
+    return rows, columns
 
 
 def operation_of(case: Case) -> str:
@@ -52,15 +54,9 @@ def operation_of(case: Case) -> str:
 
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case `{"op": "sigmoid", "n": 1000}`, or one such as `{"op": "sigmoid", "shape": "1003x517"}`."""
-    rows, columns = _shape(params)
-    inputs, outputs = _buffers(params)
-    return Case(
-        params,
-        flops=FLOPS[params["op"]] * rows * columns,
-        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
-        sets=sets,
-        size_rank=size_rank,
-    )
+    case = Case(params, 0, 0, sets, size_rank)
+    rows, columns = rows_and_columns(case)
+    return counted(case, FLOPS[params["op"]] * rows * columns, buffers(case))
 
 
 def cases() -> tuple[Case, ...]:
@@ -90,7 +86,10 @@ def emulation_cases() -> tuple[Case, ...]:
 
 def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
     """Matrix `x`, and `w` where there are two, in; `y` out, each an array of columns, or one value a column."""
-    return _buffers(case.params)
+    op, (rows, columns) = operation_of(case), rows_and_columns(case)
+    matrix = Buffer((columns, rows))
+    written = {"transpose": Buffer((rows, columns)), "column_sum": Buffer((columns,))}
+    return {"x": matrix, **({"w": matrix} if op in BINARY else {})}, {"y": written.get(op, matrix)}
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
@@ -125,17 +124,3 @@ def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.n
         y = np.exp(x - x.max(axis=1, keepdims=True))
         y /= y.sum(axis=1, keepdims=True)
     return {"y": y}
-
-
-def _shape(params: Params) -> tuple[int, int]:
-    if "n" in params:
-        return params["n"], params["n"]
-    rows, columns = (int(extent) for extent in params["shape"].split("x"))
-    return rows, columns
-
-
-def _buffers(params: Params) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
-    op, (rows, columns) = params["op"], _shape(params)
-    matrix = Buffer((columns, rows))
-    written = {"transpose": Buffer((rows, columns)), "column_sum": Buffer((columns,))}
-    return {"x": matrix, **({"w": matrix} if op in BINARY else {})}, {"y": written.get(op, matrix)}

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+from warpladder.workloads.ladder import counted, extents_of
 
 #: Neither is 0, 1 or -1, so that a kernel that leaves out a factor or a term is wrong. Both are exact in float32.
 ALPHA: Final = 1.25
@@ -36,13 +37,7 @@ class Size:
 
 def size_of(case: Case) -> Size:
     """The size of a case `n=512`, or of one such as `shape=80x70x90`, which is (80 x 70) times (70 x 90)."""
-    return _size(case.params)
-
-
-def _size(params: Params) -> Size:
-    if "n" in params:
-        return Size(params["n"], params["n"], params["n"])
-    m, k, n = (int(extent) for extent in params["shape"].split("x"))
+    m, k, n = extents_of(case, 3)
     return Size(m, n, k)
 
 
@@ -52,15 +47,9 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
     Operations are the 2 m n k of the product. The 3 m n of scaling and adding C are left out, as in the GFLOP/s that the student
     report and the libraries state.
     """
-    size = _size(params)
-    inputs, outputs = _buffers(size)
-    return Case(
-        params,
-        flops=2 * size.m * size.n * size.k,
-        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
-        sets=sets,
-        size_rank=size_rank,
-    )
+    case = Case(params, 0, 0, sets, size_rank)
+    size = size_of(case)
+    return counted(case, 2 * size.m * size.n * size.k, buffers(case))
 
 
 def cases() -> tuple[Case, ...]:
@@ -97,10 +86,7 @@ def emulation_cases() -> tuple[Case, ...]:
 
 def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
     """A, B and C in, D out, each an array of columns."""
-    return _buffers(size_of(case))
-
-
-def _buffers(size: Size) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+    size = size_of(case)
     inputs = {"a": Buffer((size.k, size.m)), "b": Buffer((size.n, size.k)), "c": Buffer((size.n, size.m))}
     return inputs, {"d": Buffer((size.n, size.m))}
 

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+from warpladder.workloads.ladder import counted
 from warpladder.workloads.mlp_training.digits import CLASSES, PIXELS, one_hot, training_and_dev
 
 HIDDEN: Final = 1000
@@ -61,10 +62,7 @@ class Size:
 
 def size_of(case: Case) -> Size:
     """The size of a case: `batch=800` of the student report's network, or with `inputs` and `hidden` of a smaller one."""
-    return _size(case.params)
-
-
-def _size(params: Params) -> Size:
+    params = case.params
     return Size(params["batch"], params.get("inputs", PIXELS), params.get("hidden", HIDDEN))
 
 
@@ -79,15 +77,9 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
     Operations are those of the five matrix products: two of inputs by hidden, and three of hidden by classes. The others
     are below 1 % at the student report's size.
     """
-    size = _size(params)
-    inputs, outputs = _buffers(size)
-    return Case(
-        params,
-        flops=2 * size.batch * size.hidden * (2 * size.inputs + 3 * size.classes),
-        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
-        sets=sets,
-        size_rank=size_rank,
-    )
+    case = Case(params, 0, 0, sets, size_rank)
+    size = size_of(case)
+    return counted(case, 2 * size.batch * size.hidden * (2 * size.inputs + 3 * size.classes), buffers(case))
 
 
 def cases() -> tuple[Case, ...]:
@@ -105,10 +97,7 @@ def emulation_cases() -> tuple[Case, ...]:
 
 def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
     """Samples `x`, labels `y` (one-hot), weights and biases in; new weights and biases out."""
-    return _buffers(size_of(case))
-
-
-def _buffers(size: Size) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+    size = size_of(case)
     weights = {
         "w1": Buffer((size.inputs, size.hidden)),
         "b1": Buffer((size.hidden,)),
@@ -129,12 +118,12 @@ def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray
     chosen = np.concatenate([rng.permutation(len(digits.labels)) for _ in range(rounds)])[: size.batch]
     pixels = np.arange(size.inputs) * PIXELS // size.inputs
     samples = {"x": digits.images[np.ix_(chosen, pixels)], "y": one_hot(digits.labels[chosen])}
-    return {**samples, **initial_weights(size, rng)}
+    return {**samples, **initial_weights(case, rng)}
 
 
-def initial_weights(size: Size, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def initial_weights(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Weights and biases before the first step, float32, by name."""
-    inputs, _ = _buffers(size)
+    inputs, _ = buffers(case)
     return {name: (SPREAD * rng.standard_normal(inputs[name].shape)).astype(np.float32) for name in INPUTS}
 
 

@@ -52,7 +52,7 @@ def train(step: Step, batch: int = BATCH, epochs: int = EPOCHS, seed: int = SEED
     """
     training, dev = training_and_dev()
     rng = np.random.default_rng(seed)
-    weights: Arrays = problem.initial_weights(problem.size_of(training_case(batch)), rng)
+    weights: Arrays = problem.initial_weights(training_case(batch), rng)
     labels = one_hot(training.labels)
     steps = -(-len(labels) // batch)
     for _ in range(epochs):

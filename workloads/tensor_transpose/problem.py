@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Axis, Buffer, Case, CaseSet, Params
+from warpladder.workloads.ladder import counted, extents_of
 
 Triple = tuple[int, int, int]
 
@@ -29,8 +30,6 @@ DRAWN_SHAPES: Final = (
     "460x222x308",
     "178x396x400",
 )
-
-_BYTES_PER_ELEMENT: Final = 8  # a float read, a float written
 
 
 def cases() -> tuple[Case, ...]:
@@ -67,8 +66,8 @@ AXES: Final = (
 
 def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case of a cube, `{"n": 64, "perm": "210"}`, or of any shape, `{"shape": "65x127x33", "perm": "210"}`."""
-    elements = int(np.prod(_shape(params)))
-    return Case(params, flops=0, min_bytes=_BYTES_PER_ELEMENT * elements, sets=sets, size_rank=size_rank)
+    plain = Case(params, 0, 0, sets, size_rank)
+    return counted(plain, 0, buffers(plain))
 
 
 def _cube_sets(n: int, perm: str) -> tuple[CaseSet, ...]:
@@ -80,16 +79,10 @@ def _cube_sets(n: int, perm: str) -> tuple[CaseSet, ...]:
     return tuple(sets)
 
 
-def _shape(params: Params) -> Triple:
-    if "n" in params:
-        return (params["n"],) * 3
-    dim0, dim1, dim2 = (int(extent) for extent in params["shape"].split("x"))
-    return dim0, dim1, dim2
-
-
 def shape_of(case: Case) -> Triple:
     """Extents of the input."""
-    return _shape(case.params)
+    dim0, dim1, dim2 = extents_of(case, 3)
+    return dim0, dim1, dim2
 
 
 def perm_of(case: Case) -> Triple:
