@@ -33,20 +33,16 @@ ROUTES = (
 
 SPECIMENS = (
     LibraryVariant(
-        name="cupy_unsynchronized",
-        title="CuPy, not waited for",
-        role="specimen",
+        *("cupy_unsynchronized", "CuPy, not waited for", "specimen"),
         requires=("cupy",),
         prepare=peers.unsynchronized,
         synchronizes=False,
     ),
-    LibraryVariant(
-        name="cupy_view", title="CuPy view, nothing moved", role="specimen", requires=("cupy",), prepare=peers.cupy_view
-    ),
+    LibraryVariant("cupy_view", "CuPy view, nothing moved", "specimen", requires=("cupy",), prepare=peers.cupy_view),
 )
 
 HOST_VARIANTS = (
-    HostVariant(name="numpy", title="NumPy copyto", role="host", run=host.numpy_copy, skip=host.one_call_only),
+    HostVariant("numpy", "NumPy copyto", "host", run=host.numpy_copy, skip=host.one_call_only),
     HostVariant(
         *("numba_serial", "Numba, two loops", "host"), requires=("numba",), run=host.numba_serial, skip=host.one_call_only
     ),
@@ -56,7 +52,7 @@ HOST_VARIANTS = (
         run=host.numba_parallel,
         skip=host.one_call_only,
     ),
-    HostVariant(*("numpy_view", "NumPy view, nothing moved", "specimen"), run=host.numpy_view, skip=host.one_call_only),
+    HostVariant("numpy_view", "NumPy view, nothing moved", "specimen", run=host.numpy_view, skip=host.one_call_only),
 )
 
 WORKLOAD = Workload(

@@ -19,11 +19,9 @@ _UNROLLED: Final = up_to(1000, "images", lambda case: problem.shape_of(case).bat
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
-    LibraryVariant(*("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32"), requires=("cupy", "torch"), prepare=peers.cudnn_nhwc_fp32),
+    LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=("cupy", "torch"), prepare=peers.cudnn_nhwc_fp32),
     LibraryVariant(
-        *("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32"),
-        requires=("cupy", "torch"),
-        prepare=peers.cudnn_nhwc_tf32,
+        *("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32"), requires=("cupy", "torch"), prepare=peers.cudnn_nhwc_tf32
     ),
 )
 

@@ -49,13 +49,8 @@ _ON_ONE_CORE: Final = up_to(10, "images", _whole_images)
 
 HOST_VARIANTS: Final = (
     HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=_ON_HOST),
-    HostVariant(*("numba_serial", "Numba, one core", "host"), requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
-    HostVariant(
-        *("numba_parallel", "Numba, all cores", "host"),
-        requires=("numba",),
-        run=host.numba_parallel,
-        skip=_ON_HOST,
-    ),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
+    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel, skip=_ON_HOST),
 )
 
 WORKLOAD: Final = Workload(

@@ -10,10 +10,7 @@ from warpladder.workloads.mlp_training import problem as step
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("torch_ddp", "PyTorch DDP", "peer", "fp32", requires=("torch",), prepare=peers.torch_ddp, communicates=True),
     LibraryVariant(
-        "torch_ddp_graph",
-        "PyTorch DDP, CUDA graph",
-        "peer",
-        "fp32",
+        *("torch_ddp_graph", "PyTorch DDP, CUDA graph", "peer", "fp32"),
         requires=("torch",),
         prepare=peers.torch_ddp,
         communicates=True,

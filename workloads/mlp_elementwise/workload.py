@@ -36,10 +36,7 @@ WORKLOAD: Final = Workload(
             graph=True,
         ),
         LibraryVariant(
-            *("cupy_cub", "CUB by CuPy", "peer", "fp32"),
-            skip=peers.sums_only,
-            requires=("cupy",),
-            prepare=peers.cub_sum,
+            *("cupy_cub", "CUB by CuPy", "peer", "fp32"), skip=peers.sums_only, requires=("cupy",), prepare=peers.cub_sum
         ),
         *HOST_VARIANTS,
     ),

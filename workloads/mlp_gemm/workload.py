@@ -29,22 +29,8 @@ _ON_BLAS = up_to(138, "GFLOP", lambda case: case.flops / 1e9)
 
 HOST_VARIANTS = (
     HostVariant("numpy", "NumPy (BLAS)", "host", skip=_ON_BLAS, run=host.numpy_blas),
-    HostVariant(
-        name="numba_serial",
-        title="Numba, one core",
-        role="host",
-        skip=_ON_ONE_CORE,
-        requires=("numba",),
-        run=host.numba_serial,
-    ),
-    HostVariant(
-        name="numba_parallel",
-        title="Numba, all cores",
-        role="host",
-        skip=_ON_NUMBA,
-        requires=("numba",),
-        run=host.numba_parallel,
-    ),
+    HostVariant("numba_serial", "Numba, one core", "host", skip=_ON_ONE_CORE, requires=("numba",), run=host.numba_serial),
+    HostVariant("numba_parallel", "Numba, all cores", "host", skip=_ON_NUMBA, requires=("numba",), run=host.numba_parallel),
 )
 
 WORKLOAD = Workload(

@@ -8,9 +8,7 @@ from warpladder.workloads.mlp_training.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILE_MODES, COMPILER
 
 PROGRAM: Final = LibraryVariant(
-    name="v01_products_only",
-    title="Products on the GPU (version 1)",
-    role="rung",
+    *("v01_products_only", "Products on the GPU (version 1)", "rung"),
     requires=("cupy",),
     prepare=programs.products_only,
     device_only=False,
@@ -19,13 +17,10 @@ PROGRAM: Final = LibraryVariant(
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
     LibraryVariant(
-        "torch_graph", "PyTorch, CUDA graph", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32, graph=True
+        *("torch_graph", "PyTorch, CUDA graph", "peer", "fp32"), requires=("torch",), prepare=peers.torch_fp32, graph=True
     ),
     LibraryVariant(
-        "torch_graph_tf32",
-        "PyTorch, CUDA graph, TF32",
-        "peer",
-        "tf32",
+        *("torch_graph_tf32", "PyTorch, CUDA graph, TF32", "peer", "tf32"),
         requires=("torch",),
         prepare=peers.torch_tf32,
         graph=True,

@@ -9,32 +9,24 @@ from warpladder.workloads.tensor_transpose.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILER
 
 LIBRARY_VARIANTS = (
-    LibraryVariant(name="cupy", title="CuPy copyto", role="peer", requires=("cupy",), prepare=peers.cupy_copy),
-    LibraryVariant(name="torch", title="PyTorch copy_", role="peer", requires=("cupy", "torch"), prepare=peers.torch_copy),
+    LibraryVariant("cupy", "CuPy copyto", "peer", requires=("cupy",), prepare=peers.cupy_copy),
+    LibraryVariant("torch", "PyTorch copy_", "peer", requires=("cupy", "torch"), prepare=peers.torch_copy),
     LibraryVariant(
-        name="torch_compile",
-        title="torch.compile, CUDA graph",
-        role="peer",
+        *("torch_compile", "torch.compile, CUDA graph", "peer"),
         requires=("cupy", "torch", *COMPILER),
         prepare=peers.torch_compiled,
         graph=True,
     ),
     LibraryVariant(
-        name="torch_compile_autotuned",
-        title="torch.compile, max-autotune, CUDA graph",
-        role="peer",
+        *("torch_compile_autotuned", "torch.compile, max-autotune, CUDA graph", "peer"),
         requires=("cupy", "torch", *COMPILER),
         prepare=peers.torch_autotuned,
         graph=True,
         draft=True,
     ),
+    LibraryVariant("cutensor", "cuTENSOR permute", "peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute),
     LibraryVariant(
-        name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute
-    ),
-    LibraryVariant(
-        name="cupy_unsynchronized",
-        title="CuPy, not waited for",
-        role="specimen",
+        *("cupy_unsynchronized", "CuPy, not waited for", "specimen"),
         requires=("cupy",),
         prepare=peers.cupy_unsynchronized,
         synchronizes=False,
@@ -44,17 +36,10 @@ LIBRARY_VARIANTS = (
 _ON_ONE_CORE: Final = up_to(256**3, "elements", lambda case: math.prod(problem.shape_of(case)))
 
 HOST_VARIANTS = (
-    HostVariant(name="numpy", title="NumPy copyto", role="host", run=host.numpy_copy, skip=_ON_ONE_CORE),
-    HostVariant(
-        *("numba_serial", "Numba, three loops", "host"),
-        requires=("numba",),
-        run=host.numba_serial,
-        skip=_ON_ONE_CORE,
-    ),
-    HostVariant(
-        name="numba_parallel", title="Numba, tiles on all cores", role="host", requires=("numba",), run=host.numba_parallel
-    ),
-    HostVariant(name="numpy_view", title="NumPy view, nothing moved", role="specimen", run=host.numpy_view),
+    HostVariant("numpy", "NumPy copyto", "host", run=host.numpy_copy, skip=_ON_ONE_CORE),
+    HostVariant("numba_serial", "Numba, three loops", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
+    HostVariant("numba_parallel", "Numba, tiles on all cores", "host", requires=("numba",), run=host.numba_parallel),
+    HostVariant("numpy_view", "NumPy view, nothing moved", "specimen", run=host.numpy_view),
 )
 
 WORKLOAD = Workload(
