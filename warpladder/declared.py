@@ -7,10 +7,10 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -29,13 +29,8 @@ from warpladder.workloads.declare.functions.benchmark import Benchmark
 _MOST_PRINTED, _MOST_SHOWN = 2000, 300
 
 
-@dataclass(frozen=True)
-class _Located:
-    """A workload, and how the process or thread that measures finds it.
-
-    Attributes:
-        why_here: why only this process has it; empty where another process can load it.
-    """
+class _Located(NamedTuple):
+    """A workload, how the process or thread that measures finds it, and why only this process has it; empty where another can load it."""
 
     workload: Workload
     ref: WorkloadRef
@@ -62,7 +57,8 @@ def record(declared: Sequence[Any], request: plan.Request, collector: str, label
         with (
             Stop() as stop,
             progress.progress(planned.headline) as display,
-            _printed() if planned.order.why_here else nullcontext(io.StringIO()) as printed,
+            # One line a call would bury everything else.
+            redirect_stdout(_First()) if planned.order.why_here else nullcontext(io.StringIO()) as printed,
         ):
             run_id = recording.record(planned, stop, lambda _: nullcontext(display), screen.say)
         run = store.open_run(data_dir / run_id)
@@ -83,9 +79,14 @@ def _order(declared: Sequence[Any], request: plan.Request, collector: str, label
         raise plan.PlanError("nothing to record; give a workload, a benchmark, or the path of a Python file")
     reason = next((each.why_here for each in located if each.why_here), "")
     if reason:
-        located = [replace(each, ref=HeldWorkload(each.workload.name)) for each in located]
-        request = _in_one_process(request, reason)
-    script = _script()
+        if (request.processes or 1) > 1:
+            raise plan.PlanError(
+                f"processes={request.processes}: there is one process, because {reason}; put the benchmark into a file"
+            )
+        located = [each._replace(ref=HeldWorkload(each.workload.name)) for each in located]
+        request = replace(request, processes=1)
+    main = getattr(sys.modules.get("__main__"), "__file__", None)  # None at a prompt
+    script = Path(main).resolve() if isinstance(main, str) else None
     return recording.Order(
         request,
         data_dir,
@@ -179,21 +180,6 @@ def _declares(module: ModuleType, declared: Any) -> bool:
     return "WORKLOAD" in names if isinstance(declared, Workload) else bool(names)
 
 
-def _script() -> Path | None:
-    """The script that Python runs; None at a prompt."""
-    file = getattr(sys.modules.get("__main__"), "__file__", None)
-    return Path(file).resolve() if isinstance(file, str) else None
-
-
-def _in_one_process(request: plan.Request, why: str) -> plan.Request:
-    """The request for this process. Raises PlanError."""
-    if (request.processes or 1) > 1:
-        raise plan.PlanError(
-            f"processes={request.processes}: there is one process, because {why}; put the benchmark into a file"
-        )
-    return replace(request, processes=1)
-
-
 def _again(request: plan.Request, located: Sequence[_Located], reason: str) -> Sequence[str] | str:
     """Write how to record the same again: the arguments of the command, or a call where only this process has the workloads."""
     if reason:
@@ -211,13 +197,6 @@ class _First(io.StringIO):
     def write(self, text: str, /) -> int:
         super().write(text[: max(_MOST_PRINTED - self.tell(), 0)])
         return len(text)
-
-
-@contextmanager
-def _printed() -> Iterator[io.StringIO]:
-    """Keep what the functions print: one line a call would bury everything else."""
-    with redirect_stdout(_First()) as printed:
-        yield printed
 
 
 def _outputs(printed: str) -> list[str]:

@@ -250,11 +250,9 @@ def _facts(imported: _Imported) -> dict[str, Any]:
     """A run that was imported, for programs; with what `summary` has of it."""
     from warpladder.commands import ending
 
-    names = ("source", "complete", "warnings")
-    summary = ending.facts(imported.path)
     return {
         "run_id": imported.path.name,
         "path": str(imported.path),
-        **{name: getattr(imported, name) for name in names},
-        "summary": summary,
+        **{name: getattr(imported, name) for name in ("source", "complete", "warnings")},
+        "summary": ending.facts(imported.path),
     }

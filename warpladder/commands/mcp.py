@@ -187,12 +187,7 @@ class Tools:
             seconds: time limit for the rounds of a scope; 0 for the usual one.
             label: your name for the run.
         """
-        options = [
-            *(["--variants", variants] if variants else []),
-            *(["--case", case] if case else []),
-            *(["--seconds", str(seconds)] if seconds else []),
-            *(["--label", label] if label else []),
-        ]
+        options = _options(variants=variants, case=case, seconds=seconds, label=label)
         path = Path(file)
         if path.suffix != ".py" or not path.is_file():
             raise Error(f"{file}: give the path of a Python file that declares a warpladder.Benchmark")
@@ -310,7 +305,7 @@ class Tools:
             kernel: a kernel such as 'transpose<2, 1>'; all by default.
             architecture: such as sm_90; by default sm_90 for a source, all that a program has.
         """
-        chosen = [*(["--kernel", kernel] if kernel else []), *(["--arch", architecture] if architecture else [])]
+        chosen = _options(kernel=kernel, arch=architecture)
         kernels = json.loads(self._run("disassemble", file, "--format", "json", *chosen, with_code=True).stdout)
         names = ("variant", "kernel", "architecture", "registers", "spill_bytes", "static_shared_bytes", "instructions")
         rows = [
@@ -338,6 +333,11 @@ class Tools:
         return Findings(
             profile, _small(summary), warnings, str(summary.get("next") or "extract the hottest operators: warpladder extract")
         )
+
+
+def _options(**given: Any) -> list[str]:
+    """The options of a command that are given."""
+    return [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
 
 
 def _end(process: subprocess.Popen[str]) -> None:

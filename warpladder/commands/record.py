@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -100,17 +100,8 @@ def command(
     axes: Sequence[str],
     variants: Sequence[str],
     collector: str,
-    trace: bool,
-    counters: bool,
-    energy: bool,
-    sanitize: bool,
     label: str,
     data_dir: Path,
-    seed: int,
-    max_rounds: int | None,
-    seconds: float | None,
-    processes: int | None,
-    no_limit: bool,
     gpus: Sequence[str],
     ranks: Sequence[str],
     launcher: str,
@@ -119,9 +110,9 @@ def command(
     verbose: bool,
     quiet: bool,
     summary: bool,
-    cells: Path | None,
     if_none: bool,
     watch: bool,
+    **limits: Any,
 ) -> None:
     """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
 
@@ -135,9 +126,9 @@ def command(
     if watch and (form != "table" or if_none):
         other = "--if-none" if if_none else f"--format {form}"
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
-    asked = {"--trace": trace, "--counters": counters, "--energy": energy, "--sanitize": sanitize}
-    if watch and any(asked.values()):
-        option = next(option for option, is_asked in asked.items() if is_asked)
+    passes = {name: limits.pop(name) for name in ("trace", "counters", "energy", "sanitize")}
+    if watch and any(passes.values()):
+        option = next(f"--{name}" for name, is_asked in passes.items() if is_asked)
         raise Error(f"--watch {option}: --watch takes times alone; record once more with {option} when it ends")
     if gpus and ranks:
         raise Error("--gpus --ranks: either GPUs share a case, or processes without a GPU; leave out one of the two")
@@ -151,17 +142,12 @@ def command(
         case_set,
         cases=[*cases_of(cases), *plan.sweep_of(axes_of(axes))],
         variants=split(variants),
-        seed=seed,
-        max_rounds=max_rounds,
-        seconds=seconds,
-        processes=processes,
         gpus=plan.counts_of(",".join(ranks), "--ranks") if ranks else plan.counts_of(",".join(gpus) or "1"),
         on_gpus=not ranks,
-        no_limit=no_limit,
-        cells=cells,
+        **limits,
     )
     starter = Launcher.parse(launcher, launcher_args)
-    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace, counters, energy, sanitize)
+    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, **passes)
     if watch:
         from warpladder.commands.watch import watch as watching
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -32,17 +33,11 @@ from warpladder.dashboard.text.formats import Form
 @format_option("answer")
 def command(
     programs: Sequence[str],
-    runs: int | None,
-    warmup: int,
-    same_output: bool,
-    check: str,
-    timeout_s: float,
-    shell: bool,
-    name: str,
     collector: str,
     label: str,
     data_dir: Path,
     form: Form,
+    **asked: Any,
 ) -> None:
     """Compare whole programs by their wall-clock time, in shuffled rounds. The run's id is the last line of the table.
 
@@ -58,16 +53,7 @@ def command(
     from warpladder.dashboard.text import versus
     from warpladder.progress import TerminalProgress
 
-    request = Request.parse(
-        programs,
-        name=name,
-        runs=runs,
-        warmup=warmup,
-        timeout_s=timeout_s,
-        same_output=same_output,
-        check=check,
-        shell=shell,
-    )
+    request = Request.parse(programs, **asked)
     check_label(label)
     tool, why = choice.choose_for_programs(collector)
     take_up(data_dir)
@@ -77,7 +63,7 @@ def command(
             run_id = record(request, profiler, data_dir, label, request.arguments(), stop, progress.step)
         path = data_dir / run_id
         _say_doubts(path)
-        if not (same_output or check):
+        if not (asked["same_output"] or asked["check"]):
             screen.say("outputs were not judged; --same-output or --check judges them")
         ending.print_of(path, lambda data: versus.render(versus.figures(data), form))
         if form == "table":
