@@ -21,6 +21,22 @@ from warpladder.data.columns import Column, Table
 _MOST_CHARACTERS: Final = 40  # of a value that a message quotes
 
 
+#: The tables whose rows are of a variant and a case.
+_OF_CELLS: Final = frozenset(
+    {
+        "results",
+        "samples",
+        "energy",
+        "counters",
+        "cell_launches",
+        "instruction_counters",
+        "rules",
+        "experiments",
+        "experiment_blocks",
+    }
+)
+
+
 class Problem(NamedTuple):
     """A value that is not allowed: its `column`, its `row` counted from 0 (None if it is of no single row), and `text`, which
     says what is wrong."""
@@ -86,15 +102,7 @@ class Checker:
 
     def _unknown(self, table: Table, rows: pa.Table) -> Problem | None:
         """A row of a variant or a case that the run does not have."""
-        for name in (
-            ("variants", "cases")
-            if table.name
-            in (
-                *("results", "samples", "energy", "counters", "cell_launches", "instruction_counters", "rules"),
-                *("experiments", "experiment_blocks"),
-            )
-            else ()
-        ):
+        for name in ("variants", "cases") if table.name in _OF_CELLS else ():
             key = list(schema.TABLES[name].key)
             references = _distinct(rows, key)
             known_keys = set(_distinct(self._tables[name], key)) if name in self._tables else set()

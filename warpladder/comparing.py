@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ from warpladder.workloads.declare.functions.benchmark import Benchmark
 from warpladder.workloads.declare.functions.calls import OUT, STREAM, place_of, raised_by
 from warpladder.workloads.declare.functions.problem import NUMBERS, outputs_by_name
 
+_T = TypeVar("_T")
 #: The axis of the one case; its value has the types and shapes of the arguments.
 _AXIS: Final = "arguments"
 #: Input sets that the first function must give finite outputs for.
@@ -214,12 +215,7 @@ def _with_arguments(
     """Raises WorkloadError."""
     keywords, make, notes, altered = _maker(functions, names, args, tolerance, is_vetted)
     sample = make(np.random.default_rng(0))
-    try:
-        outputs, changed = _tried(functions[0], keywords, sample)
-    except WorkloadError:
-        raise
-    except Exception as error:
-        raise raised_by(functions[0], "the first function", error) from error
+    outputs, changed = _of_first(functions[0], lambda first: _tried(first, keywords, sample))
     calls, writes = [], []
     for function in functions:
         with suppress(Exception):  # the recording has its status
@@ -228,12 +224,8 @@ def _with_arguments(
         writes.append(bool(changed))
     first = calls[0]
 
-    def reference(*values: Any) -> dict[str, np.ndarray]:
-        returned = first(*(_like(value, each) for value, each in zip(values, sample, strict=True)))
-        return {name: _in_double(value) for name, value in outputs_by_name(returned, place_of(functions[0])).items()}
-
-    def rounded(*values: Any) -> dict[str, np.ndarray]:
-        returned = first(*(_in_other_precision(value, each) for value, each in zip(values, sample, strict=True)))
+    def right(convert: Callable[[Any, Any], Any], *values: Any) -> dict[str, np.ndarray]:
+        returned = first(*map(convert, values, sample))
         return {name: _in_double(value) for name, value in outputs_by_name(returned, place_of(functions[0])).items()}
 
     libraries = {arrays.library_of(value): value for value in sample}
@@ -242,14 +234,24 @@ def _with_arguments(
         calls,
         writes,
         lambda rng: tuple(make(rng)),
-        reference,
+        functools.partial(right, _like),
         {name: arrays.dtype_of(value) for name, value in outputs.items()},
         " ".join(map(_described, sample)),
         device=("gpu" if any(on_gpu) else "cpu") if on_gpu else "",
         notes=notes,
-        rounded=rounded,
+        rounded=functools.partial(right, _in_other_precision),
         altered=altered,
     )
+
+
+def _of_first(first: Callable[..., Any], of: Callable[[Callable[..., Any]], _T]) -> _T:
+    """What is found out of the first function. Raises WorkloadError where it raises."""
+    try:
+        return of(first)
+    except WorkloadError:
+        raise
+    except Exception as error:
+        raise raised_by(first, "the first function", error) from error
 
 
 def _maker(
@@ -507,12 +509,7 @@ def _described(value: Any) -> str:
 def _without_arguments(functions: Sequence[Callable[..., Any]], tolerance: Any) -> _Compared:
     """The functions, as ones of an argument that none of them reads. Raises WorkloadError."""
     first = functions[0]
-    try:
-        right = _outputs(first)
-    except WorkloadError:
-        raise
-    except Exception as error:
-        raise raised_by(first, "the first function", error) from error
+    right = _of_first(first, _outputs)
     library, on_gpu = _library(right)
     compared_once = (
         "outputs were compared once, before the rounds"

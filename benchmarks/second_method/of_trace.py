@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -185,7 +186,7 @@ def _stages(trace: Trace) -> Totals:
             "with_copies_ns": [sum(three) for three in zip(kernel, launch, copied, strict=True)],
             "end_to_end_ns": lasts,
         }
-        found |= {("transfer-stages", name, stage): _median(values) for stage, values in stages.items()}
+        found |= {("transfer-stages", name, stage): statistics.median(values) for stage, values in stages.items()}
         found["transfer-stages", name, "n"] = len(every)
     return found
 
@@ -194,11 +195,6 @@ def _roots(ranges: Iterable[Interval]) -> list[Interval]:
     """The outermost ranges of a thread."""
     nest = Nest(ranges)
     return [each for each, parent in zip(nest.all, nest.parent, strict=True) if parent < 0]
-
-
-def _median(values: Sequence[int]) -> float:
-    ordered, middle = sorted(values), len(values) // 2
-    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 # -- Operators -------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class Traces:
 
     def length(self, table: str) -> int:
         """Rows of a table."""
-        return self._run.length(table) if self._run else 0
+        return self._run.rows(table) if self._run else 0
 
     def at(self, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:
         """Values of integer columns in some rows, in ascending order of the rows. The columns are not kept."""

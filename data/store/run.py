@@ -111,14 +111,6 @@ class Run:
         rows: list[dict[str, Any]] = self._arrow(name, schema.TABLES[name].arrow.names, categories=False).to_pylist()
         return rows
 
-    def length(self, name: str) -> int:
-        """Rows of a table.
-
-        Raises:
-            StoreError: the file is damaged.
-        """
-        return self.rows(name)
-
     def scan(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same in pieces of at most a million rows, for columns that need not be kept in memory.
 

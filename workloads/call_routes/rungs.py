@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
 from warpladder.workloads.call_routes.problem import calls_of, shape_of
+from warpladder.workloads.ladder import launch
 
 #: The one text of the kernel, and the name that it has in compiled code.
 KERNEL: Final = Path(__file__).parent / "kernels" / "v01_padded_tile.cu"
@@ -31,8 +30,7 @@ def grid_of(case: Case) -> Triple:
 
 def _launches(case: Case, config: Params) -> tuple[Launch, ...]:
     height, width = shape_of(case)
-    launch = Launch(NAME, grid_of(case), block(), ("x", "y", np.int32(height), np.int32(width)))
-    return (launch,) * calls_of(case)
+    return (launch(NAME, grid_of(case), block(), "x", "y", height, width),) * calls_of(case)
 
 
 CUDA_VARIANTS: Final = (

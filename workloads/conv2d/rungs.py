@@ -10,6 +10,7 @@ import numpy as np
 
 from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
 from warpladder.workloads.conv2d.problem import image_shape
+from warpladder.workloads.ladder import launch, template
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
@@ -24,18 +25,15 @@ def _copy_of_b(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.
 
 
 def _copy(case: Case, config: Params) -> Sequence[Launch]:
-    per_thread, streaming = config["per_thread"], str(config["loads"] == "streaming").lower()
-    count, threads = int(np.prod(image_shape(case))), _COPY["kThreads"]
+    per_thread, count, threads = config["per_thread"], int(np.prod(image_shape(case))), _COPY["kThreads"]
     blocks = max(1, ceil_div(count // _FLOAT4, threads * per_thread))
-    return [Launch(f"copy<{per_thread}, {streaming}>", (blocks, 1, 1), (threads, 1, 1), ("b", "c", np.int64(count)))]
+    return [launch(template("copy", per_thread, config["loads"] == "streaming"), blocks, threads, "b", "c", np.int64(count))]
 
 
 def _naive(case: Case, config: Params) -> Sequence[Launch]:
     """Blocks run down the rows of the image, as the student report's do."""
-    block = config["block"]
-    height, width = image_shape(case)
-    grid = (ceil_div(height, block), ceil_div(width, block), 1)
-    return [Launch("conv2d", grid, (block, block, 1), ("a", "b", "c", np.int32(height), np.int32(width)))]
+    block, (height, width) = config["block"], image_shape(case)
+    return [launch("conv2d", (ceil_div(height, block), ceil_div(width, block)), (block, block), "a", "b", "c", height, width)]
 
 
 def _cover(
@@ -43,8 +41,7 @@ def _cover(
 ) -> Sequence[Launch]:
     """One launch of `block` (x, y) threads a block, each block computing `tile` (columns, rows) of the image."""
     height, width = image_shape(case)
-    grid = (ceil_div(width, tile[0]), ceil_div(height, tile[1]), 1)
-    return [Launch(kernel, grid, (*block, 1), (*args, np.int32(height), np.int32(width)))]
+    return [launch(kernel, (ceil_div(width, tile[0]), ceil_div(height, tile[1])), block, *args, height, width)]
 
 
 def _from_global(case: Case, config: Params) -> Sequence[Launch]:
@@ -62,21 +59,21 @@ def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
     return _cover(case, f"conv2d<{config['rows']}>", threads, (threads[0], threads[1] * config["rows"]))
 
 
-def _vector(case: Case) -> str:
-    """Template argument: whether rows are 16-byte aligned, so that float4 loads and stores may be used."""
-    return "true" if image_shape(case)[1] % _FLOAT4 == 0 else "false"
+def _has_vectors(case: Case) -> bool:
+    """Whether rows are 16-byte aligned, so that float4 loads and stores may be used."""
+    return image_shape(case)[1] % _FLOAT4 == 0
 
 
 def _side_by_side(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     """A block is one row of threads, each with a strip four columns wide."""
     rows, threads = config["rows"], of["kThreads"]
-    return _cover(case, f"conv2d<{rows}, {_vector(case)}>", (threads, 1), (threads * of["kColumns"], rows))
+    return _cover(case, template("conv2d", rows, _has_vectors(case)), (threads, 1), (threads * of["kColumns"], rows))
 
 
 def _stacked(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     """A block is a stack of warps, one above the other."""
     rows, warps, lanes = config["rows"], config["warps"], of["kLanes"]
-    kernel = f"conv2d<{rows}, {warps}, {_vector(case)}>"
+    kernel = template("conv2d", rows, warps, _has_vectors(case))
     return _cover(case, kernel, (lanes, warps), (lanes * of["kColumns"], warps * rows))
 
 

@@ -86,25 +86,17 @@ def is_own(file: str) -> bool:
     Args:
         file: path of a source file, or the name that a notebook gives its cell.
     """
-    return _is_own(file, _caches())
+    return is_cell(file) or (not file.startswith("<") and _is_own_path(file, tuple(map(os.environ.get, _CACHES))))
 
 
 def own_modules() -> Iterator[tuple[str, dict[str, Any]]]:
     """The files and the namespaces of the imported modules that are the user's."""
-    caches = _caches()
+    caches = tuple(map(os.environ.get, _CACHES))
     for module in list(sys.modules.values()):
         namespace = vars(module) if isinstance(module, ModuleType) else {}
         file = namespace.get("__file__")
-        if isinstance(file, str) and file.endswith(".py") and _is_own(file, caches):
+        if isinstance(file, str) and file.endswith(".py") and (is_cell(file) or _is_own_path(file, caches)):
             yield file, namespace
-
-
-def _caches() -> tuple[str | None, ...]:
-    return tuple(map(os.environ.get, _CACHES))
-
-
-def _is_own(file: str, caches: tuple[str | None, ...]) -> bool:
-    return is_cell(file) or (not file.startswith("<") and _is_own_path(file, caches))
 
 
 def is_cell(file: str) -> bool:

@@ -254,17 +254,6 @@ def upstream_of(forms: Mapping[str, Form], like: Any, double: bool = False) -> l
     return values_of
 
 
-def forward_and_backward(
-    function: Callable[[], Any], leaves: Sequence[Any], upstream: Sequence[Any]
-) -> tuple[Callable[[], Any], tuple[tuple[str, Callable[..., Any]], ...]]:
-    """A function that returns the outputs and the gradients, and its two parts by name."""
-
-    def after(returned: Any) -> tuple[Any, tuple[Any, ...]]:
-        return returned, backward(returned, leaves, upstream)
-
-    return lambda: after(function()), ((FORWARD, function), (BACKWARD, after))
-
-
 # -- a call ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -386,14 +375,17 @@ def _with_gradients(
     of_inputs = {gradient_of(name): None for name in differentiated}
     returns = {name: form for name, form in outputs.items() if name not in of_inputs}
     real = {name: form for name, form in returns.items() if form.is_real}
-    both_passes, parts = forward_and_backward(run, leaves, upstream_of(real, leaves[0]))
+    upstream = upstream_of(real, leaves[0])
+
+    def after(returned: Any) -> tuple[Any, tuple[Any, ...]]:
+        return returned, backward(returned, leaves, upstream)
 
     def take(returned: Any) -> Buffers:
         values, computed = returned
         named_arrays = named_outputs(values, returns) | dict(zip(of_inputs, computed, strict=True))
         return {name: arrays.returned_array(name, value, outputs[name], on_gpu) for name, value in named_arrays.items()}
 
-    return Call(both_passes, take, parts, captures=False)
+    return Call(lambda: after(run()), take, ((FORWARD, run), (BACKWARD, after)), captures=False)
 
 
 def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], Any]:

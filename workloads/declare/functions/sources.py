@@ -298,15 +298,12 @@ class Reach:
                 for imported in local[read.name]:
                     self._imported(namespace, imported, read.attributes)
             elif cells and read.name in cells:
-                self._attribute(cells[read.name], read.attributes)
+                if isinstance(value := cells[read.name], ModuleType):
+                    self._module(value, read.attributes)
+                else:
+                    self._value(value)
             else:
                 self._name(file, namespace, read.name, read.attributes)
-
-    def _attribute(self, value: object, attributes: tuple[str, ...]) -> None:
-        if isinstance(value, ModuleType):
-            self._module(value, attributes)
-        else:
-            self._value(value)
 
     def _name(self, file: ParsedFile, namespace: Mapping[str, Any], name: str, attributes: tuple[str, ...] = ()) -> None:
         """Take the statements that bind a name at the top level of a file, and what it names."""

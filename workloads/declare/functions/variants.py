@@ -226,7 +226,6 @@ class Maker:
             declaration["title"] or name,
             declaration["role"] or beside,
             **self._common(declaration),
-            skip=partial(skip_reason, declaration["skip"]) if declaration["skip"] else FunctionVariant.skip,
             function=function,
             on_gpu=on_gpu,
             library=library,
@@ -242,7 +241,6 @@ class Maker:
             declaration["title"] or name,
             declaration["role"] or "rung",
             **self._common(declaration),
-            skip=partial(skip_reason, declaration["skip"]) if declaration["skip"] else CudaVariant.skip,
             source=source,
             launches=partial(launch.launches, self._problem),
             options=declaration["options"],
@@ -255,7 +253,8 @@ class Maker:
             return precision_of(self._problem.arguments(case).forms.values())
 
         of_case = None if declared else precision_at
-        return {"precision": declared or self._precision, "of_case": of_case, "configs": declaration["configs"]}
+        skip = {"skip": partial(skip_reason, declaration["skip"])} if declaration["skip"] else {}
+        return {"precision": declared or self._precision, "of_case": of_case, "configs": declaration["configs"], **skip}
 
     @cached_property
     def _first_forms(self) -> list[Form]:
