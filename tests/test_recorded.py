@@ -9,9 +9,7 @@ import pytest
 from warpladder.dashboard.compare import suspect
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.reports import detail
-from warpladder.dashboard.reports.detail import Detail
-from warpladder.dashboard.views.reports.details import DETAILS
+from warpladder.dashboard.reports import conflicts, detail, generator, matrices, overheads, phases, routes
 from warpladder.data import store
 from warpladder.data.limits import event_error_ns
 from warpladder.data.names import found_by_size
@@ -139,20 +137,22 @@ def recorded(table: str, columns: list[str]) -> set[tuple[str, ...]]:
     return set(pd.concat(frames).itertuples(index=False, name=None))
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("detail", DETAILS, ids=lambda detail: detail.name)
-def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by(detail: Detail) -> None:
-    names, workload = detail.names, detail.names.workload
+def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by() -> None:
     results = recorded("results", ["workload", "variant", "config", "case"])
-    assert not workload or workload in {of for of, *_ in results}
-    assert {(workload, variant) for variant in names.variants} <= {(of, variant) for of, variant, *_ in results}
-    assert {(workload, *each) for each in names.configs} <= {(of, variant, config) for of, variant, config, _ in results}
-    assert {(workload, case) for case in names.cases} <= {(of, case) for of, *_, case in results}
-    timed = {scope for of, scope in recorded("samples", ["workload", "scope"]) if workload in ("", of)}
-    assert set(names.scopes) <= timed
+    variants = {(of, variant) for of, variant, *_ in results}
+    assert {(matrices.WORKLOAD, variant) for variant in matrices.MATRIX_AND_TENSOR} <= variants
+    configs = {(of, variant, config) for of, variant, config, _ in results}
+    assert {(generator.WORKLOAD, *each) for each in generator.FIGURES} <= configs
+    cases = {(generator.WORKLOAD, generator.FIGURE_6_CASE), *((routes.WORKLOAD, case) for case in routes.CASES)}
+    assert cases <= {(of, case) for of, *_, case in results}
+    assert conflicts.WORKLOAD in {of for of, *_ in results}
+    timed = recorded("samples", ["workload", "scope"])
+    for workload, scopes in ((generator.WORKLOAD, generator.SCOPES), (routes.WORKLOAD, routes.STEPS)):
+        assert {(workload, scope) for scope in scopes} <= timed
+    assert set(overheads.PARTS) <= {scope for _, scope in timed}
     kernels = {name for (name,) in recorded("kernels", ["name"])}
-    assert set(names.kernels) <= kernels
-    assert all(any(kernel.startswith(start) for kernel in kernels) for start in names.beginnings)
+    assert set(generator.KERNELS) <= kernels
+    assert all(any(kernel.startswith(phase) for kernel in kernels) for phase in phases.PHASES)
 
 
 def test_a_recorded_run_has_the_host_variant_that_speedups_are_counted_from() -> None:

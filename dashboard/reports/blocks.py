@@ -14,9 +14,7 @@ from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, slug, text
-from warpladder.dashboard.ui.view import OfWorkload
 
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
 
@@ -116,6 +114,3 @@ def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
     frame = block_sensitivity(data, workload)
     if len(frame):
         yield chart(frame, look)
-
-
-DETAIL: Final = Detail("blocks", "Block size", OfWorkload("details", charts), place=3)

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.ui.template import Chart, Look, blank
-from warpladder.dashboard.ui.view import OfRun
 from warpladder.data import figures
 
 BANKS: Final = 32
@@ -143,6 +141,3 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The charts in an export."""
     if WORKLOAD in data.workloads:
         yield chart(bank_conflict_table(), look)
-
-
-DETAIL: Final = Detail("conflicts", "Bank conflicts", OfRun("details", charts), place=1, names=Names(workload=WORKLOAD))

@@ -12,9 +12,8 @@ from warpladder.dashboard.core.cells import baseline_variant, best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_ends, format_ratio
 from warpladder.dashboard.core.run_data import RunData, find_entry
-from warpladder.dashboard.reports.detail import SEQUENTIAL, Detail
+from warpladder.dashboard.reports.detail import SEQUENTIAL
 from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, samples, slug, text, ticks
-from warpladder.dashboard.ui.view import OfWorkload
 from warpladder.data import figures
 
 _COLUMNS: Final = [
@@ -193,6 +192,3 @@ def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
     if len(frame):
         _, size = sizes_to_choose(frame, workload)
         yield chart(frame, look, workload, size)
-
-
-DETAIL: Final = Detail("copies", "With and without copies", OfWorkload("details", charts), place=0)

@@ -18,32 +18,6 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.reports import generator
-from warpladder.dashboard.reports.detail import Detail, Names
-from warpladder.dashboard.reports.generator import (
-    AIM,
-    COMPUTE,
-    COPIES,
-    DENSE,
-    DIRECT,
-    FIGURE_6_CASE,
-    FIGURES,
-    IN,
-    KERNELS,
-    KINDS,
-    LAST,
-    MIXED_VARIANT,
-    NORMS,
-    OPERANDS,
-    OUT,
-    OVERLAPPED,
-    OVERLAPPED_VARIANT,
-    PARTS,
-    PINNED,
-    PRODUCTS,
-    REST,
-    SCOPES,
-    WORKLOAD,
-)
 from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale
 from warpladder.dashboard.ui.template import (
     BESIDE,
@@ -61,12 +35,13 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
 )
-from warpladder.dashboard.ui.view import OfRun
 
-_LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))
+_LOOKS: Final = dict(
+    zip(generator.PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True)
+)
 _NOT_KNOWN: Final = "overlapped, parts not known"
 _PUBLISHED_MARKS: Final = ("circle-open", "square-open", "diamond-open")
-_MARK: Final = {PINNED: " (pinned)", OVERLAPPED: " (overlapped)"}
+_MARK: Final = {generator.PINNED: " (pinned)", generator.OVERLAPPED: " (overlapped)"}
 
 
 def parts(frame: pd.DataFrame, look: Look) -> Chart:
@@ -98,12 +73,12 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
     if against:
         figure.add_shape(
             type="line",
-            x0=100 / AIM,
-            x1=100 / AIM,
+            x0=100 / generator.AIM,
+            x1=100 / generator.AIM,
             y0=min(against) - 0.5,
             y1=max(against) + 0.5,
             showlegend=True,
-            name=f"{AIM}× the longest part",
+            name=f"{generator.AIM}× the longest part",
             line={"color": look.tones.text, "width": 1.5, "dash": "dot"},
         )
     figure.update_layout(
@@ -112,7 +87,7 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
     )
     stack_shares(figure, labels.values(), look)
     note = (
-        f"{look.device}; share of end-to-end time; copies and kernels are timed by events on the device, and {REST} is the "
+        f"{look.device}; share of end-to-end time; copies and kernels are timed by events on the device, and {generator.REST} is the "
         "rest of the host's time; medians of each variant's fastest config. Overlapped: the longest of kernels "
         "(device time, hot L2) and fastest copies of pinned memory in each direction, each timed alone, and the rest; "
         f"{samples(frame['n'])}."
@@ -129,12 +104,12 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
     """
     figure = blank(look.theme, 420)
     for variant, line in frame.groupby("variant", sort=False):
-        style = look.style(WORKLOAD, str(variant))
+        style = look.style(generator.WORKLOAD, str(variant))
         figure.add_scatter(
             x=line["images"],
             y=line["median_ns"],
             mode="lines+markers",
-            name=text(look.variant_name(WORKLOAD, str(variant))),
+            name=text(look.variant_name(generator.WORKLOAD, str(variant))),
             line={"color": style.color, "width": 1.6},
             marker={"symbol": style.symbol, "size": 7, "color": style.color},
             error_y=error_bars(Estimate.of(row, "median_ns") for row in line.to_dict("records")),
@@ -171,7 +146,10 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         most = same[same["images"] == same["images"].max()]
         published_time = f"the report's fastest took {format_duration(1e9 * float(most['seconds'].min()))} on other hardware"
         best = most[is_trusted(most)].nsmallest(1, "median_ns").to_dict("records")
-        fastest = [f"take {format_duration(row['median_ns'])} by {look.variant_name(WORKLOAD, row['variant'])}" for row in best]
+        fastest = [
+            f"take {format_duration(row['median_ns'])} by {look.variant_name(generator.WORKLOAD, row['variant'])}"
+            for row in best
+        ]
         title = (
             f"{most['images'].iloc[0]:,} images {fastest[0] if fastest else 'have no fastest generation here'}; "
             f"{published_time}"
@@ -187,45 +165,49 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
 def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
     best = frame[is_trusted(frame)].nsmallest(1, "median_ns").to_dict("records")
     fastest = [
-        f"{look.variant_name(WORKLOAD, row['variant'])} is fastest end to end with {format_duration(row['median_ns'])}"
+        f"{look.variant_name(generator.WORKLOAD, row['variant'])} is fastest end to end with {format_duration(row['median_ns'])}"
         for row in best
     ]
     title = f"At {case}, {fastest[0] if fastest else 'no generation may be called fastest'}"
     with_ratio = frame[frame["ratio"].notna()]
     if with_ratio.empty:
         return title
-    within = int((with_ratio["ratio"] <= AIM).sum())
-    return f"{title}; {within} of {len(with_ratio)} overlapped take at most {AIM}× their longest part"
+    within = int((with_ratio["ratio"] <= generator.AIM).sum())
+    return f"{title}; {within} of {len(with_ratio)} overlapped take at most {generator.AIM}× their longest part"
 
 
 def _label(row: dict[Any, Any], look: Look) -> str:
     ratio = f", {format_ratio(row['ratio'])}" if pd.notna(row["ratio"]) else ""
-    name = f"{look.variant_name(WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
+    name = f"{look.variant_name(generator.WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
     return f"{text(name)}  {text(format_duration(row['median_ns']))}{ratio}"
 
 
 def _share(row: dict[Any, Any], part: str) -> float:
     """The share of a part in the variant's bar; 0 for a part that the variant does not have."""
     total = float(row["median_ns"])
-    if row["transfer"] != OVERLAPPED:
+    if row["transfer"] != generator.OVERLAPPED:
         # Each phase and the whole have their own medians, so the phases can add up to slightly more than the whole.
         return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(total, sum(_known_parts(row)))
     if pd.isna(row["ratio"]):
         return float(part == _NOT_KNOWN)
     longest = min(1.0, float(row["longest_ns"]) / total)
-    return longest if part == row["longest"] else 1.0 - longest if part == REST else 0.0
+    return longest if part == row["longest"] else 1.0 - longest if part == generator.REST else 0.0
 
 
 def _known_parts(row: dict[Any, Any]) -> list[float]:
-    return [float(row[part]) for part in PARTS if pd.notna(row[part])]
+    return [float(row[part]) for part in generator.PARTS if pd.notna(row[part])]
 
 
 def _hover(row: dict[Any, Any], part: str, share: float) -> str:
     lines = [f"{_name(row)}<br>{text(row['title'])}", f"{part}: <b>{text(format_percent(100 * share))}</b>"]
-    if row["transfer"] != OVERLAPPED:
+    if row["transfer"] != generator.OVERLAPPED:
         lines[-1] += f", {text(format_duration(row[part]))}"
     else:
-        alone = [f"{name} {text(format_duration(row[name]))}" for name in (IN, COMPUTE, OUT) if pd.notna(row[name])]
+        alone = [
+            f"{name} {text(format_duration(row[name]))}"
+            for name in (generator.IN, generator.COMPUTE, generator.OUT)
+            if pd.notna(row[name])
+        ]
         lines += [f"alone: {', '.join(alone)}"] if alone else []
         lines += [f"whole over the longest: <b>{format_ratio(row['ratio'])}</b>"] if pd.notna(row["ratio"]) else []
     return "<br>".join([*lines, _how(row)])
@@ -256,10 +238,19 @@ def _by_variant(published: pd.DataFrame) -> pd.DataFrame:
 
 
 #: Places in the palette. Copies have the colours of `chart.parts`.
-_COLORS: Final = {PRODUCTS: 0, OPERANDS: 3, DIRECT: 1, NORMS: 2, DENSE: 6, LAST: 7, IN: 5, OUT: 4}
+_COLORS: Final = {
+    generator.PRODUCTS: 0,
+    generator.OPERANDS: 3,
+    generator.DIRECT: 1,
+    generator.NORMS: 2,
+    generator.DENSE: 6,
+    generator.LAST: 7,
+    generator.IN: 5,
+    generator.OUT: 4,
+}
 #: Distance of a band's middle below the middle of its row, and the band's height. Copies in and out have separate bands,
 #: because they can run at once.
-_BANDS: Final = {IN: (0.23, 0.13), OUT: (0.38, 0.13)}
+_BANDS: Final = {generator.IN: (0.23, 0.13), generator.OUT: (0.38, 0.13)}
 _KERNELS: Final = (-0.12, 0.5)
 _ROW_PX: Final = 58
 _MOST_BARS: Final = 2_000
@@ -279,7 +270,7 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
     names = [_execution_label(row) for row in keys.to_dict("records")]
     ends = {"range": [len(keys) - 0.45, -0.45], "zeroline": False}
     figure = rows_of_bars(look, names, _ROW_PX, 112, least=1, **ends)
-    drawn = [kind for kind in KINDS if (shown["kind"] == kind).any()]
+    drawn = [kind for kind in generator.KINDS if (shown["kind"] == kind).any()]
     colors = [palette(look.theme)[_COLORS[kind]] if kind in _COLORS else look.tones.muted for kind in drawn]
     for kind, color, pattern in zip(drawn, colors, patterns(colors), strict=True):
         rows = shown[shown["kind"] == kind].to_dict("records")
@@ -322,8 +313,8 @@ def name(row: dict[Any, Any]) -> str:
 
 def _title(frame: pd.DataFrame, case: str) -> str:
     ran = frame.assign(who=[name(row) for row in frame.to_dict("records")], ns=frame["end_ns"] - frame["start_ns"])
-    kernels = ran[~ran["kind"].isin(COPIES)]
-    mixes = kernels[kernels["variant"] == MIXED_VARIANT]
+    kernels = ran[~ran["kind"].isin(generator.COPIES)]
+    mixes = kernels[kernels["variant"] == generator.MIXED_VARIANT]
     sums = (mixes if len(mixes) else kernels).groupby("who")["ns"].sum()
     if sums.empty:
         return f"At {case}, no kernel of the report's figures was traced"
@@ -335,9 +326,9 @@ def _title(frame: pd.DataFrame, case: str) -> str:
         if len(mixes) and len(sums) > 1
         else f"the kernels of {fastest} take"
     )
-    copies = ran[ran["kind"].isin(COPIES) & (ran["variant"] == OVERLAPPED_VARIANT)]
+    copies = ran[ran["kind"].isin(generator.COPIES) & (ran["variant"] == generator.OVERLAPPED_VARIANT)]
     hides = (
-        f"; {OVERLAPPED_VARIANT} hides {format_percent(100 * copies['hidden_ns'].sum() / copies['ns'].sum())} of its copies"
+        f"; {generator.OVERLAPPED_VARIANT} hides {format_percent(100 * copies['hidden_ns'].sum() / copies['ns'].sum())} of its copies"
         if copies["ns"].sum()
         else ""
     )
@@ -366,25 +357,10 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
         return
     case = generator.case_to_show(frame)
     yield parts(frame[frame["case"] == case], look)
-    for each in dict.fromkeys((case, FIGURE_6_CASE)):
+    for each in dict.fromkeys((case, generator.FIGURE_6_CASE)):
         work = generator.executions(data, each)
         if len(work):
             yield figures_2_to_6(work, look, each)
     of_report = generator.of_report(frame)
     if len(of_report):
         yield over_images(of_report, generator.published(), look)
-
-
-DETAIL: Final = Detail(
-    "generator",
-    "Generator",
-    OfRun("details", charts),
-    place=0,
-    names=Names(
-        workload=WORKLOAD,
-        configs=tuple(FIGURES),
-        cases=(FIGURE_6_CASE,),
-        scopes=SCOPES,
-        kernels=KERNELS,
-    ),
-)

@@ -10,9 +10,7 @@ from warpladder.dashboard.core.cell import Cell, Timing, records
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.numbers import format_estimate, format_rate
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, text, ticks
-from warpladder.dashboard.ui.view import OfRun
 
 WORKLOAD: Final = "tensor_transpose"
 #: Variant -> the way in which it moves the data.
@@ -94,12 +92,3 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
     frame = matrix_and_tensor(data)
     if len(frame):
         yield chart(frame, look)
-
-
-DETAIL: Final = Detail(
-    "matrices",
-    "2-D and 3-D",
-    OfRun("details", charts),
-    place=2,
-    names=Names(workload=WORKLOAD, variants=tuple(MATRIX_AND_TENSOR)),
-)

@@ -9,9 +9,7 @@ from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, samples, slug, text
-from warpladder.dashboard.ui.view import OfWorkload
 from warpladder.data.names import PHASE, Phase
 
 PARTS: Final = {phase: phase.removeprefix(PHASE) for phase in (Phase.ALLOCATE, Phase.H2D, Phase.COMPUTE, Phase.D2H, Phase.FREE)}
@@ -107,6 +105,3 @@ def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
     frame = overheads(data, workload)
     if len(frame):
         yield chart(frame, look, workload)
-
-
-DETAIL: Final = Detail("overheads", "Overheads", OfWorkload("details", charts), place=1, names=Names(scopes=tuple(PARTS)))

@@ -10,10 +10,8 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces
-from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.trace.ranges import nearest, parents, range_ns
 from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, samples, slug, stack_shares, text
-from warpladder.dashboard.ui.view import OfWorkload
 from warpladder.data.arrays import lookup
 
 #: The command that records a run with phases.
@@ -190,6 +188,3 @@ def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
     frame = phases(data, workload)
     if len(frame):
         yield chart(frame[frame["case"] == frame["case"].iloc[-1]], look, workload)
-
-
-DETAIL: Final = Detail("phases", "Phases of a step", OfWorkload("details", charts), place=2, names=Names(beginnings=PHASES))

@@ -9,9 +9,7 @@ from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.numbers import format_duration, format_estimate
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, hatch, samples, slug, text
-from warpladder.dashboard.ui.view import OfRun
 from warpladder.data import hand_over
 from warpladder.data.names import Phase
 
@@ -155,12 +153,3 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
     frame = routes(data)
     if len(timed(frame)):
         yield chart(timed(frame), look)
-
-
-DETAIL: Final = Detail(
-    "routes",
-    "Routes from Python",
-    OfRun("details", charts),
-    place=1,
-    names=Names(WORKLOAD, cases=CASES, scopes=tuple(STEPS)),
-)

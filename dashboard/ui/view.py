@@ -5,6 +5,7 @@ Nothing here loads Plotly or Streamlit, because a recording prints its answer wi
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.cell import Timing
@@ -13,6 +14,15 @@ from warpladder.dashboard.core.run_index import Need
 
 if TYPE_CHECKING:
     from warpladder.dashboard.ui.template import Chart, Look
+
+
+def charts_of(module: str) -> "Callable[..., Iterator[Chart]]":
+    """The function `charts` in the `chart.py` of a section, which is imported when it is first called.
+
+    Args:
+        module: the section's folder, as a package.
+    """
+    return lambda *args: import_module(f"{module}.chart").charts(*args)
 
 
 @dataclass(frozen=True)

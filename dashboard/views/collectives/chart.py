@@ -1,5 +1,6 @@
 """Bars of the time in collectives, and their bus bandwidth over the size."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,11 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_rate,
 )
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, hatch, palette, text, ticks
 from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.views.collectives import query
 
 _MOST_BARS: Final = 12
 _NAME_CHARACTERS: Final = 44
@@ -159,3 +162,13 @@ def _bandwidth_hover(row: dict[Any, Any]) -> str:
         f"{row['count']} collectives, {row['kernels']} kernels",
     ]
     return "<br>".join(lines)
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The time waited and transferred, and the bus bandwidth by size."""
+    frame = query.collectives(data, together=query.many_groups(data)) if data.job else None
+    if frame is None or frame.empty:
+        return
+    yield times(query.by_kind(frame), look)
+    if frame["bus_gb_per_s"].notna().any():
+        yield bandwidth(frame, look)

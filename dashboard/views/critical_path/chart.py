@@ -1,9 +1,14 @@
 """The critical path over time, and what a faster kernel would give."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+import pandas as pd
+
+from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.core.critical_path import CriticalPath
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
 from warpladder.dashboard.ui.text import cut
@@ -180,3 +185,16 @@ def _gain_hover(row: dict[Any, Any], found: CriticalPath) -> str:
         + (f", replayed: {text(format_duration(row['gain_ns']))}" if found.replayed else ""),
     ]
     return "<br>".join(lines)
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The path of the typical iteration, and the gains; nothing where the profiles of its ranks cannot be read."""
+    iterations = query.iterations(data).frame if data.job else pd.DataFrame()
+    if iterations.empty:
+        return
+    found = query.path(data, paths.typical(iterations)).path
+    if found is None:
+        return
+    yield over_time(found, look)
+    if len(found.kernels):
+        yield gains(found, look)

@@ -1,13 +1,16 @@
 """A figure over ranks and iterations, and the breakdown of the ranks' time."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale
 from warpladder.dashboard.ui.rank_map import rank_map
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, hatch, palette, patterns, text
+from warpladder.dashboard.views.ranks import query
 from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS, drawn, grid, parts
 
 #: More ranks are drawn as outliers and a median.
@@ -155,3 +158,15 @@ DISTANCE: Final = (
     "How far the rank is from the median rank, in the part of its time in which it is farthest, in units of the ranks' spread: 1.4826 "
     f"times the median absolute deviation, and at least {100 * LEAST_SPREAD:.1f} % of the span."
 )
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """Exposed communication over ranks and iterations, or the first figure that is known, the breakdown of the ranks' time, the pipeline and the experts."""
+    if data.job:
+        cells = query.by_iteration(data)
+        yield over_iterations(cells, query.known_figures(cells)[0], query.answer(data).sentence, look, share=True)
+        yield breakdown(query.breakdown(data), look)
+        if len(passes := query.passes(data)):
+            yield gantt(passes, look)
+        if len(rows := query.routed(data)):
+            yield routes(rows, look)

@@ -1,6 +1,6 @@
 """The timeline of a trace as a figure, and the colours and words that it shares with the canvas of the page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -377,3 +377,9 @@ def _matches(lane: Lane, rows: Int32s, matches: Int64s) -> list[int]:
         return []
     found = np.append(matches, NONE)[np.minimum(rows, len(matches))]
     return found.tolist() if (found != NONE).any() else []
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The whole trace."""
+    if data.traces:
+        yield whole_trace(data, look)

@@ -1,15 +1,18 @@
 """The cost of the copies of a trace, and the speedups with the copies counted."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, hatch, text, ticks
 from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.views.transfers import query
 
 _MOST_BARS: Final = 12
 _KINDS: Final = {
@@ -179,3 +182,12 @@ def _moved(row: dict[Any, Any]) -> str:
 
 def _who(row: dict[Any, Any]) -> str:
     return ", ".join(filter(None, (_KINDS.get(row["kind"], row["kind"]), row["host_memory"])))
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The copies of the trace, and the speedups with the copies counted."""
+    if "memory_ops" in data.traces.tables:
+        yield transfers(query.transfers(data), look)
+        of_ranges = query.stages(data)
+        if len(of_ranges):
+            yield stages(of_ranges, look)

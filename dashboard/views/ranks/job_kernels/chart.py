@@ -1,14 +1,17 @@
 """The kernels of a job with the interval over its ranks, and the time of one kernel by rank."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text, ticks
 from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.views.ranks.job_kernels import query
 from warpladder.dashboard.views.ranks.job_kernels.query import NAME_CHARACTERS, title_of
 
 _MOST_BARS: Final = 12
@@ -125,3 +128,13 @@ def _hover(row: dict[Any, Any]) -> str:
 def _rank_hover(row: dict[Any, Any]) -> str:
     mean = "" if pd.isna(row["mean_ns"]) else f", {format_duration(row['mean_ns'])} each"
     return f"<b>rank {row['rank']}</b><br>{text(format_duration(row['total_ns']))} in {row['count']} executions{text(mean)}"
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The kernels that take the most time, and the kernel that differs the most by rank."""
+    frame = query.kernels(data, None) if data.job else None
+    if frame is None or frame.empty:
+        return
+    yield leading(frame, look, query.ALL)
+    row = query.to_show(frame)
+    yield by_rank(query.by_rank(data, None, row["name"], row["kind"]), row, look, query.ALL)

@@ -1,14 +1,18 @@
 """The waits of the ranks, in sum and by iteration."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_duration, format_percent, significant
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.rank_map import rank_map
 from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
+from warpladder.dashboard.views.ranks.stragglers import query
 from warpladder.dashboard.views.ranks.stragglers.query import HISTORY, drawn
 
 _MOST_BARS: Final = 32
@@ -86,3 +90,13 @@ def _hover(row: dict[Any, Any]) -> str:
         f"clock offset {format_duration(row['offset_ns'])}, drift {significant(row['drift_ppm'])} ppm",
     ]
     return "<br>".join(map(str, lines))
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The waits of the ranks, in sum and by iteration; nothing where no wait is known."""
+    if not data.job or (ranks := query.ranking(data)).empty:
+        return
+    yield waits(ranks, query.title(lateness(data), ranks), look)
+    cells = query.history(data)
+    if len(cells):
+        yield by_iteration(cells, "last", look)

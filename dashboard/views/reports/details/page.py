@@ -1,6 +1,6 @@
 """Details: the tables and figures of the source reports, from our samples."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,31 +22,22 @@ from warpladder.dashboard.reports import (
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.reports.details import DETAILS
 from warpladder.data import store
 
-_MICROSECONDS: Final = {"call": "One call, µs", "in_a_row": "In a row, µs", "hand_over": "Hand-over, µs"}
-_MILLISECONDS: Final = {
-    "import": "Import, ms",
-    "compile": "Compile, ms",
-    "compile_cached": "Compile, cached, ms",
-    "load": "Load, ms",
-    "first_call": "First call, ms",
+#: Columns of the table of routes: their headings, and what their numbers are multiplied with.
+_ROUTES: Final = {
+    "title": ("Route", 0.0),
+    "call": ("One call, µs", 1e-3),
+    "in_a_row": ("In a row, µs", 1e-3),
+    "import": ("Import, ms", 1e-6),
+    "compile": ("Compile, ms", 1e-6),
+    "compile_cached": ("Compile, cached, ms", 1e-6),
+    "load": ("Load, ms", 1e-6),
+    "first_call": ("First call, ms", 1e-6),
+    "hand_over": ("Hand-over, µs", 1e-3),
+    "arrays": ("Arrays", 0.0),
+    "why": ("Why not", 0.0),
 }
-_TEXTS: Final = {"title": "Route", "arrays": "Arrays", "why": "Why not"}
-_ORDER: Final = (
-    "title",
-    "call",
-    "in_a_row",
-    "import",
-    "compile",
-    "compile_cached",
-    "load",
-    "first_call",
-    "hand_over",
-    "arrays",
-    "why",
-)
 
 
 @dataclass(frozen=True)
@@ -80,12 +71,11 @@ class _Section:
 
 def draw(run: store.Run) -> None:
     """Draw the page."""
-    every = {detail.name: detail for detail in DETAILS}
     with (controls := widgets.controls()):
         name = state.choose(
-            "topic", "Table", list(every), default=_first(run), text=lambda name: every[name].title, style="segmented"
+            "topic", "Table", list(_SECTIONS), default=_first(run), text=lambda name: _SECTIONS[name][0], style="segmented"
         )
-    _SECTIONS[name](_Section(run, controls, runs.look_of(run, widgets.theme())))
+    _SECTIONS[name][1](_Section(run, controls, runs.look_of(run, widgets.theme())))
 
 
 def _first(run: store.Run) -> str:
@@ -211,30 +201,25 @@ def _routes(section: _Section) -> None:
 
 def _table_of_routes(frame: pd.DataFrame) -> None:
     shown = frame.assign(
-        **{name: frame[name] * 1e-3 for name in _MICROSECONDS},
-        **{name: frame[name] * 1e-6 for name in _MILLISECONDS},
-        arrays=[_arrays(*row) for row in frame[["zero_copy", "interface"]].itertuples(index=False, name=None)],
+        **{name: frame[name] * factor for name, (_, factor) in _ROUTES.items() if factor},
+        arrays=[
+            f"{'zero-copy' if zero_copy else 'copied'}, {interface}" if interface else ""
+            for zero_copy, interface in zip(frame["zero_copy"], frame["interface"], strict=True)
+        ],
     )
-    columns = {
-        name: st.column_config.NumberColumn(words, format="%.3g") for name, words in {**_MICROSECONDS, **_MILLISECONDS}.items()
-    }
-    order = [name for name in _ORDER if name != "why" or (frame["why"] != "").any()]
-    widgets.table(shown, column_order=order, column_config={**_TEXTS, **columns}, height="content")
+    columns = {name: widgets.number(words, style="%.3g") if factor else words for name, (words, factor) in _ROUTES.items()}
+    order = [name for name in _ROUTES if name != "why" or (frame["why"] != "").any()]
+    widgets.table(shown, column_order=order, column_config=columns, height="content")
 
 
-def _arrays(zero_copy: bool | None, interface: str) -> str:
-    """`zero-copy, DLPack`; empty where the run does not have it."""
-    return f"{'zero-copy' if zero_copy else 'copied'}, {interface}" if interface else ""
-
-
-#: The name of each detail -> its part of the page.
-_SECTIONS: Final[dict[str, Callable[[_Section], None]]] = {
-    "copies": _copies,
-    "overheads": _overheads,
-    "blocks": _blocks,
-    "conflicts": _conflicts,
-    "matrices": _matrices,
-    "phases": _phases,
-    "generator": _generator,
-    "routes": _routes,
+#: The name of each detail -> its title and its part of the page.
+_SECTIONS: Final[Mapping[str, tuple[str, Callable[[_Section], None]]]] = {
+    "copies": ("With and without copies", _copies),
+    "overheads": ("Overheads", _overheads),
+    "blocks": ("Block size", _blocks),
+    "conflicts": ("Bank conflicts", _conflicts),
+    "matrices": ("2-D and 3-D", _matrices),
+    "phases": ("Phases of a step", _phases),
+    "generator": ("Generator", _generator),
+    "routes": ("Routes from Python", _routes),
 }

@@ -1,15 +1,18 @@
 """Bars of the kernels and calls that take the most time in a trace."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.trace import samples
 from warpladder.dashboard.trace.samples import Extent
 from warpladder.dashboard.ui.bars import add_bars, scale
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text
 from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.views.time.calls import query
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34
@@ -83,3 +86,13 @@ def _distinguished(names: list[str]) -> list[str]:
         for place, name in zip(places, full, strict=True):
             cuts[place] = cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
     return cuts
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The kernels and the API calls that take the most time."""
+    extent = samples.extents(data)[0]
+    available = query.available(data, extent)
+    for name, what in (("cuda_gpu_kern_sum", "kernels"), ("cuda_api_sum", "API calls")):
+        if name in available:
+            frame = query.summary(data, name, extent)
+            yield leading(query.leading(frame), len(frame), look, what, extent)

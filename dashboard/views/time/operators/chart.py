@@ -1,15 +1,17 @@
 """Bars of the operators that take the most time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.trace.operators import place_of
 from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale
 from warpladder.dashboard.ui.template import Chart, Look, slug, text
 from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.views.time.operators import query
 from warpladder.dashboard.views.time.operators.query import DETAILS, By, Totals, keys
 
 _BAR_PX: Final = 26
@@ -108,3 +110,9 @@ def _hover(row: dict[Any, Any], by: By) -> str:
     ]
     head = [f"<b>{text(cut(row['operator'], _HOVER_CHARACTERS))}</b>", *details]
     return "<br>".join([*head, f"{row['calls']:,} {_calls(row['calls'])}, {row['launches']:,} launches", *map(text, times)])
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The operators that take the most time, by name."""
+    if data.traces.has_operators:
+        yield leading(query.operators(data), query.totals(data), look, "name")
