@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases
@@ -32,30 +31,21 @@ _Times = tuple[np.ndarray, np.ndarray]
 
 def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
     """The value of a ceiling in its unit, on the first GPU that was measured; NaN where it was not measured."""
-    table = data.ceilings
-    rows = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
-    return float(rows["value"].iloc[0]) if len(rows) else float("nan")
+    return float(measured(data, on_gpu=on_gpu).get(name, float("nan")))
 
 
 @once
-def measured(data: RunData) -> Mapping[str, float]:
-    """The values of all ceilings by name in their units, each of the first device that has it."""
-    rows = data.ceilings.sort_values("device").drop_duplicates("name")
+def measured(data: RunData, *, on_gpu: bool | None = None) -> Mapping[str, float]:
+    """The values of ceilings by name in their units, each of the first device that has it: of the GPUs, of the processor, or of all."""
+    table = data.ceilings if on_gpu is None else data.ceilings[(data.ceilings["device"] != HOST) == on_gpu]
+    rows = table.sort_values("device").drop_duplicates("name")
     return dict(zip(rows["name"], rows["value"], strict=True))
 
 
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
     """The GPU's memory or the processor's, as it was measured; `cache` is passed to `bandwidths.device_memory`."""
-    values = _measured_on(data, on_gpu=on_gpu)
+    values = measured(data, on_gpu=on_gpu)
     return device_memory(values, cache) if on_gpu else host_memory(values)
-
-
-@once
-def _measured_on(data: RunData, *, on_gpu: bool) -> Mapping[str, float]:
-    """The values of the GPUs' or the processor's ceilings by name in their units, each of the first device that has it."""
-    table = data.ceilings
-    rows = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
-    return dict(zip(rows["name"], rows["value"], strict=True))
 
 
 def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
@@ -160,7 +150,9 @@ def _cells(data: RunData) -> pd.DataFrame:
     error = error_ns(data.info["collector"], measured(data))
     low, high = widened(timed["low_ns"].to_numpy(), timed["high_ns"].to_numpy(), error, np.array(single, dtype=bool))
     timed = timed.assign(low_ns=low, high_ns=high)
-    timed = timed[(timed["twin"] == 0) & ~_hidden(timed, data)].drop(columns="twin")
+    timed = timed[timed["twin"] == 0].drop(columns="twin")
+    if data.hidden:
+        timed = timed[~pd.MultiIndex.from_frame(timed[["workload", "variant"]]).isin(data.hidden)]
     frame = timed.merge(data.results[[*STATUS_KEY, "status", "detail", "rel_l2_error"]], on=STATUS_KEY, how="outer")
     frame["status"] = frame["status"].fillna("ok")
     frame["detail"] = frame["detail"].fillna("")
@@ -176,13 +168,6 @@ def _cells(data: RunData) -> pd.DataFrame:
     frame["flags"] = _flags(frame, data)
     places = ["variant_place", "config", "case_place", "gpus", "scope", "cache"]
     return frame.sort_values(places, kind="stable").drop(columns=["variant_place", "case_place"]).reset_index(drop=True)
-
-
-def _hidden(frame: pd.DataFrame, data: RunData) -> npt.NDArray[np.bool_]:
-    """Whether each row is of a variant that `data` hides."""
-    if not data.hidden:
-        return np.zeros(len(frame), dtype=bool)
-    return np.asarray(pd.MultiIndex.from_frame(frame[["workload", "variant"]]).isin(data.hidden))
 
 
 def best_config(frame: pd.DataFrame) -> pd.DataFrame:

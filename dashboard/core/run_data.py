@@ -201,12 +201,11 @@ def load(run: store.Run) -> RunData:
     names = ("ceilings", "variants", "cases", "results", "diagnostics", "counters", "energy")
     # There are hundreds of thousands of rows, which are grouped by their texts.
     alone, together = _by_ranks(run.table("samples", categories=True))
-    tables = {name: run.table(name) for name in names}
     return RunData(
         info=run.info,
         samples=alone,
         together=together,
-        **tables,
+        **{name: run.table(name) for name in names},
         traces=Traces(run),
         code=MachineCode(run),
         job=Job(run),
@@ -261,10 +260,12 @@ def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str]
     )
 
     def chosen(frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the chosen variants and cases, and those about no variant or no case."""
+        """The rows of the chosen variants and cases, and those about none."""
         chosen_names = {"workload": shown_workloads, "variant": shown, "case": shown_cases}
         every = (frame[name].astype(object) for name in chosen_names)
-        masks = [each.isin(names) | _is_nothing(each) for each, names in zip(every, chosen_names.values(), strict=True)]
+        masks = [
+            each.isin(names) | each.isna() | (each == "") for each, names in zip(every, chosen_names.values(), strict=True)
+        ]
         return frame[np.logical_and.reduce(masks)].reset_index(drop=True)
 
     return replace(
@@ -281,10 +282,6 @@ def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str]
         hidden=data.hidden | hidden,
         selected_from=data.selected_from or data,
     )
-
-
-def _is_nothing(names: "pd.Series[str]") -> "pd.Series[bool]":
-    return names.isna() | (names == "")
 
 
 def _beside(samples: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:

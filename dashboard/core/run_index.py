@@ -5,13 +5,13 @@ A label is the user's own, or it is made from what was measured, when and where.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache, wraps
 from types import MappingProxyType
-from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -139,22 +139,13 @@ class Facts:
     @property
     def marks(self) -> tuple[str, ...]:
         """The marks of the run in addition to times: a trace, counters, ranks of a job, several GPUs."""
+        needs = {"trace": Need.TRACE, "counters": Need.COUNTERS, "experiments": Need.EXPERIMENTS, "job": Need.JOB}
         several = (f"{self.gpus} GPUs",) if self.has(Need.GPUS) else ()
-        return (
-            *(("trace",) if self.has(Need.TRACE) else ()),
-            *(("counters",) if self.has(Need.COUNTERS) else ()),
-            *(("experiments",) if self.has(Need.EXPERIMENTS) else ()),
-            *(("job",) if self.has(Need.JOB) else ()),
-            *several,
-        )
+        return (*(word for word, need in needs.items() if self.has(need)), *several)
 
 
 _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
-    Need.TIMES: ("samples",),
-    Need.PAIR: ("samples",),
-    Need.HISTORY: ("samples",),
-    Need.DEVICES: ("samples",),
-    Need.GPU_TIMES: ("samples",),
+    **dict.fromkeys((Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES), ("samples",)),
     Need.TRACE: _TRACE,
     Need.CALLS: ("kernels", "api_calls"),
     Need.COPIES: ("memory_ops",),
@@ -182,26 +173,24 @@ def facts_of(run: store.Run) -> Facts:
     info = run.info
     found = _noted(store.noted(run))
     if found is None:
-        of_ranks = _of_ranks(run) if info["kind"] == "job" else ()
-        found = _Contents(MappingProxyType(_workloads(run)), of_ranks)
-        counts = {name: [has.cases, has.cells] for name, has in found.workloads.items()}
-        store.note(run, json.dumps([counts, of_ranks]))
+        # Only profiles of PyTorch have operators.
+        operators = ("operations",) if info["kind"] == "job" and store.any_rank_has(run, "operations") else ()
+        found = MappingProxyType(_workloads(run)), (*_OF_RANKS, *operators) if info["kind"] == "job" else ()
+        store.note(run, json.dumps([{name: [has.cases, has.cells] for name, has in found[0].items()}, found[1]]))
+    of_workloads, of_ranks = found
     return Facts(
         device=device_of(run),
         started_at=info["started_at"],
         collector=str(info["collector"]),
         imported=info["kind"] in ("import", "job"),
         gpus=int(info["device_count"]) if info["kind"] == "recording" and info["device_count"] else 1,
-        tables=frozenset((*run.tables, *found.of_ranks)),
-        workloads=found.workloads,
+        tables=frozenset((*run.tables, *of_ranks)),
+        workloads=of_workloads,
     )
 
 
-class _Contents(NamedTuple):
-    """The coverage of each workload of a run, and the tables that its ranks have."""
-
-    workloads: Mapping[str, Coverage]
-    of_ranks: tuple[str, ...]
+#: The coverage of each workload of a run, and the tables that its ranks have.
+_Contents = tuple[Mapping[str, Coverage], tuple[str, ...]]
 
 
 @lru_cache
@@ -210,18 +199,14 @@ def _noted(text: str) -> _Contents | None:
     try:
         counts, of_ranks = json.loads(text)
         workloads = {str(name): Coverage(int(cases), int(cells)) for name, (cases, cells) in counts.items()}
-        return _Contents(MappingProxyType(workloads), tuple(map(str, of_ranks)))
+        return MappingProxyType(workloads), tuple(map(str, of_ranks))
     except (ValueError, TypeError, AttributeError):
         return None
 
 
-def _of_ranks(run: store.Run) -> tuple[str, ...]:
-    """The tables of the ranks of a job. Only profiles of PyTorch have operators."""
-    return (*_OF_RANKS, *(("operations",) if store.any_rank_has(run, "operations") else ()))
-
-
 def _workloads(run: store.Run) -> dict[str, Coverage]:
-    cases = list(_rows(run, "cases", "workload", "case", "size_rank"))
+    read = run.arrow("cases", ("workload", "case", "size_rank"))
+    cases = list(zip(*(column.to_pylist() for column in read.columns), strict=True))
     charted = {(workload, case) for workload, case, rank in cases if rank is not None}
     cells = _measured(run) or {(workload, case, "") for workload, case, _ in cases}
     coverage = {}
@@ -243,11 +228,6 @@ def _measured(run: store.Run) -> set[tuple[str, str, str]]:
         return set()
     cells = np.unique(codes[:3, codes[3] == texts[3].index("ok")], axis=1).T.tolist()
     return {(texts[0][workload], texts[1][case], texts[2][variant]) for workload, case, variant in cells}
-
-
-def _rows(run: store.Run, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-    read = run.arrow(table, columns)
-    return zip(*(read.column(name).to_pylist() for name in columns), strict=True)
 
 
 @dataclass(frozen=True)
