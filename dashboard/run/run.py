@@ -171,10 +171,8 @@ class Run:
         return "\n".join([self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *self._lines()])
 
     def _repr_html_(self) -> str:
-        rows = summary.texts(self.answer())
-        columns = [place for place, _ in enumerate(summary.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
-        texts = [[row[place] for place in columns] for row in rows]
-        table = html_table([summary.HEADINGS[place] for place in columns], texts) if rows else ""
+        headings, rows = summary.with_figures(summary.HEADINGS, summary.texts(self.answer()))
+        table = html_table(headings, rows) if rows else ""
         lines = "<br>".join(map(html.escape, self._lines()))
         return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{lines}</div>"
 

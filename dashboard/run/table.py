@@ -11,7 +11,7 @@ import pandas as pd
 from warpladder.dashboard.compare.levels import reading
 from warpladder.dashboard.compare.within_run import with_speedups
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import ROLE_ORDER, Estimate, Timing, name_of
+from warpladder.dashboard.core.cell import ROLE_ORDER, Estimate, Timing, name_of, name_on
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.numbers import (
     ITSELF,
@@ -111,7 +111,9 @@ class Table(pd.DataFrame):
         rows = self.to_dict("records")
         columns = {"workload": [row["workload"] for row in rows]}
         columns["case"] = [row["case"] for row in rows]
-        columns["variant"] = [_name(row) for row in rows]
+        columns["variant"] = [
+            name_on(row["variant"], row["config"], 0 if pd.isna(row["gpus"]) else row["gpus"]) for row in rows
+        ]
         columns["timing"] = [f"{row['scope']} {row['cache']}" if isinstance(row["scope"], str) else NOTHING for row in rows]
         columns["time"] = [_time(row) for row in rows]
         columns["over the baseline"] = [_over_baseline(row) for row in rows]
@@ -245,11 +247,6 @@ def _with_axes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 # -- in words ----------------------------------------------------------------------------------------------------------
-
-
-def _name(row: dict[Any, Any]) -> str:
-    several = f" on {row['gpus']} GPUs" if not pd.isna(row["gpus"]) and row["gpus"] > 1 else ""
-    return f"{name_of(row['variant'], row['config'])}{several}"
 
 
 def _time(row: dict[Any, Any]) -> str:

@@ -1,7 +1,6 @@
 """The time of every variant at every size as text: what a recording of a file prints."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pandas as pd
@@ -23,14 +22,8 @@ _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not
 _GAP: Final = 2
 #: A variant, and the number of its GPUs or processes.
 _VariantOn = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A cell of the table: its time and mark, or how it failed; and the config of the time."""
-
-    text: str
-    config: str = ""
+#: The time of each variant in each case with its mark, or how it failed; and the config of the time.
+_Texts = Mapping[tuple[_VariantOn, str], tuple[str, str]]
 
 
 def lines(data: RunData, width: int = 0) -> list[str]:
@@ -53,17 +46,20 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
     every = cells(data)
     every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
     texts = _texts(data, every, timing)
-    cases = [case for case in _cases(data, workload) if any(at == case for _, at in texts)]
+    names_of_cases = data.cases.loc[data.cases["workload"] == workload, "case"]
+    by_size = dict.fromkeys([*charted_cases(data, workload)["case"], *names_of_cases])  # then those without a size
+    cases = [case for case in by_size if any(at == case for _, at in texts)]
     place = {name: number for number, name in enumerate(every["variant"].drop_duplicates())}
     variants = sorted({variant for variant, _ in texts}, key=lambda variant: (place[variant[0]], variant[1]))
     shared, sizes = _labels(cases)
     names = _names(variants, texts, every)
-    down, across = (variants, cases) if len(variants) > len(cases) else (cases, variants)
-    label: dict[object, str] = dict((*zip(cases, sizes, strict=True), *names.items()))
-    headings = ["", *(f"{label[each]}  " for each in across)]
+    by_variant = len(variants) > len(cases)
+    headings = ["", *(f"{label}  " for label in (sizes if by_variant else names.values()))]
 
     def rows_with(*, configs: bool) -> list[list[str]]:
-        return [[label[one], *(_shown(texts, names, one, other, configs=configs) for other in across)] for one in down]
+        grid = [[_shown(texts.get((each, case)), names[each], configs=configs) for case in cases] for each in variants]
+        labels, down = (names.values(), grid) if by_variant else (sizes, zip(*grid, strict=True))
+        return [[label, *cells] for label, cells in zip(labels, down, strict=True)]
 
     rows = rows_with(configs=True)
     if width and sum(_widths(headings, rows)) > width + _GAP:
@@ -74,18 +70,18 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
     return [title, *shown, *(["   ".join(marks)] if marks else [])]
 
 
-def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> dict[tuple[_VariantOn, str], _Text]:
+def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> _Texts:
     """The text of each variant in each case in which its status is not `skipped`."""
     times = best_config(every[(every["scope"] == timing.scope) & (every["cache"] == timing.cache)])
-    texts = {}
+    texts: dict[tuple[_VariantOn, str], tuple[str, str]] = {}
     marks = _marks(data, str(every["workload"].iloc[0]), timing)
     for cell in records(Cell, times):
         mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_variant_on(cell), cell.case), " ")
-        texts[_variant_on(cell), cell.case] = _Text(f"{format_duration(cell.median_ns.value)} {mark}", cell.config)
+        texts[_variant_on(cell), cell.case] = f"{format_duration(cell.median_ns.value)} {mark}", cell.config
     timed = {(variant, case) for (variant, _), case in texts}
     for cell in records(Cell, every[~every["status"].isin(["ok", "skipped"])]):
         if (cell.variant, cell.case) not in timed:
-            texts.setdefault((_variant_on(cell), cell.case), _Text(f"{cell.status}  "))
+            texts.setdefault((_variant_on(cell), cell.case), (f"{cell.status}  ", ""))
     return texts
 
 
@@ -114,12 +110,6 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantO
     return marks
 
 
-def _cases(data: RunData, workload: str) -> list[str]:
-    """The cases of a workload by size, then those without a size."""
-    names = data.cases.loc[data.cases["workload"] == workload, "case"]
-    return list(dict.fromkeys([*charted_cases(data, workload)["case"], *names]))
-
-
 def _labels(cases: Sequence[str]) -> tuple[list[str], list[str]]:
     """The axes that all cases share, and what is left of the name of each case."""
     parts = [case.split(",") for case in cases]
@@ -127,31 +117,23 @@ def _labels(cases: Sequence[str]) -> tuple[list[str], list[str]]:
     return shared, [",".join(part for part in own if part not in shared) for own in parts]
 
 
-def _names(
-    variants: Sequence[_VariantOn], texts: dict[tuple[_VariantOn, str], _Text], every: pd.DataFrame
-) -> dict[_VariantOn, str]:
+def _names(variants: Sequence[_VariantOn], texts: _Texts, every: pd.DataFrame) -> dict[_VariantOn, str]:
     """The name of each variant, with its precision where there are several, and with its config where it is the same in all cases."""
     precisions = every.drop_duplicates("variant").set_index("variant")["precision"]
     several = precisions[[variant for variant, _ in variants]].nunique() > 1
     names = {}
     for key in variants:
-        configs = {cell.config for (each, _), cell in texts.items() if each == key and cell.config}
+        configs = {config for (each, _), (_, config) in texts.items() if each == key and config}
         name = name_on(key[0], next(iter(configs)) if len(configs) == 1 else "", key[1])
         precision = precisions[key[0]]
         names[key] = with_precision(name, precision) if several and precision != "fp32" else name
     return names
 
 
-def _shown(
-    texts: dict[tuple[_VariantOn, str], _Text], names: dict[_VariantOn, str], one: object, other: object, *, configs: bool
-) -> str:
+def _shown(cell: tuple[str, str] | None, name: str, *, configs: bool) -> str:
     """The text of a variant in a case, with the config where it is not the same in all cases."""
-    variant, case = (one, other) if one in names else (other, one)
-    cell = texts.get((variant, case))  # type: ignore[arg-type]
-    if cell is None:
-        return f"{NOTHING}  "
-    own = configs and cell.config and f"[{cell.config}]" not in names[variant]  # type: ignore[index]
-    return f"{cell.text.rstrip()} [{cell.config}]" if own else cell.text
+    text, config = cell or (f"{NOTHING}  ", "")
+    return f"{text.rstrip()} [{config}]" if configs and config and f"[{config}]" not in name else text
 
 
 def _widths(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:

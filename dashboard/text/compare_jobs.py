@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from warpladder.dashboard.compare.job_changes import GRAPHS, JobChange, JobComparison, JobData, OneSided, where
+from warpladder.dashboard.compare.job_changes import GRAPHS, JobChange, JobComparison, JobData, where
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.text.compare import Testcase, fact_lines, junit, markdown_head, ratio_text, row_text, titles
 from warpladder.dashboard.text.formats import Comparison as Form
@@ -110,9 +110,9 @@ def _alone(comparison: JobComparison) -> list[str]:
         lines.append(f"other numbers of executions: {first_of(texts, _MOST_NAMED)}")
     for text, kernels in (("new in B", comparison.new), ("gone in B", comparison.gone)):
         if kernels:
-            lines.append(f"{text}: {first_of(map(_one_sided, kernels), _MOST_NAMED)}")
+            texts = [
+                f"{cut(each.name, _MOST_LETTERS)} ({format_duration(each.ns)}, {100 * each.share:.2g} % of busy)"
+                for each in kernels
+            ]
+            lines.append(f"{text}: {first_of(texts, _MOST_NAMED)}")
     return lines
-
-
-def _one_sided(kernel: OneSided) -> str:
-    return f"{cut(kernel.name, _MOST_LETTERS)} ({format_duration(kernel.ns)}, {100 * kernel.share:.2g} % of busy)"

@@ -1,7 +1,6 @@
 """The operations of a trace that are worth work, as a table."""
 
 from collections.abc import Iterator, Sequence
-from math import isnan
 from typing import Any, Final
 
 from warpladder.dashboard.core.numbers import format_duration, significant
@@ -68,14 +67,20 @@ def render(hot: HotOperations, written: Sequence[Operation], ceilings: Ceilings)
     """
     shown = [each for each in hot.operations if not each.reason and (each in written or hot.share(each) >= LEAST_SHARE)]
     refused = [each for each in hot.operations if each.reason and hot.share(each) >= LEAST_SHARE]
-    lines = [_headline(hot), *plain_table(_HEADINGS, [_row(hot, each) for each in shown])]
+    time = f"{format_duration(hot.device_ns / hot.steps)} of {hot.time}"
+    steps = "1 step" if hot.steps == 1 else f"{hot.steps} steps"
+    headline = f"{time} a step, {steps}" if hot.has_steps else f"{time}; the trace has no steps"
+    lines = [headline, *plain_table(_HEADINGS, [_row(hot, each) for each in shown])]
     lines += [] if hot.on_host else _about_floors(shown, ceilings)
     if refused:
         rows = [
             (each.name, _percent(hot.share(each)), each.reason) for each in sorted(refused, key=lambda each: -each.device_ns)
         ]
         lines += ["", "cannot be called again:", *plain_table(("operator", "of the time", "why"), rows)]
-    return plain_lines([*lines, *_rest(hot, [*shown, *refused])])
+    if rest := [each for each in hot.operations if each not in shown and each not in refused]:
+        share = _percent(sum(map(hot.share, rest)))
+        lines.append(f"{len(rest)} more below {LEAST_SHARE:.0%} each, together {share} of the time")
+    return plain_lines(lines)
 
 
 #: Kernels of a form whose difference is named.
@@ -89,7 +94,7 @@ def render_check(checked: Sequence[Checked], on_host: bool) -> str:
         (
             each.operation.workload,
             each.form.name,
-            *map(_time, (each.trace_ns, each.cold_ns, each.warm_ns)),
+            *map(format_duration, (each.trace_ns, each.cold_ns, each.warm_ns)),
             f"{100 * (each.nearest - 1):+.1f} %",
             _kernels(each.differences),
             each.cause or "none: they agree",
@@ -117,16 +122,6 @@ def _kernels(differences: Sequence[Difference] | None) -> str:
     return "; ".join((*named, *more)) or "the same"
 
 
-def _time(ns: float) -> str:
-    return "–" if isnan(ns) else format_duration(ns)
-
-
-def _headline(hot: HotOperations) -> str:
-    time, what = format_duration(hot.device_ns / hot.steps), hot.time
-    steps = "1 step" if hot.steps == 1 else f"{hot.steps} steps"
-    return f"{time} of {what} a step, {steps}" if hot.has_steps else f"{time} of {what}; the trace has no steps"
-
-
 def _row(hot: HotOperations, operation: Operation) -> tuple[str, ...]:
     return (
         short_name(operation.name),
@@ -135,8 +130,8 @@ def _row(hot: HotOperations, operation: Operation) -> tuple[str, ...]:
         format_duration(operation.device_ns / hot.steps),
         significant(operation.calls / hot.steps),
         str(len(operation.forms)),
-        f"no {operation.lacks[0]}" if operation.lacks else _time(operation.floor_ns / hot.steps),
-        _time(operation.worth_ns / hot.steps),
+        f"no {operation.lacks[0]}" if operation.lacks else format_duration(operation.floor_ns / hot.steps),
+        format_duration(operation.worth_ns / hot.steps),
     )
 
 
@@ -152,13 +147,6 @@ def _about_floors(shown: Sequence[Operation], ceilings: Ceilings) -> Iterator[st
         yield f"no {' and no '.join(lacking)} was measured on {gpu}: warpladder record on it measures all that it has"
     if any(operation.lacks for operation in shown):
         yield "operations without a floor are ranked by their whole time"
-
-
-def _rest(hot: HotOperations, shown: Sequence[Operation]) -> Iterator[str]:
-    rest = [each for each in hot.operations if each not in shown]
-    if rest:
-        share = sum(map(hot.share, rest))
-        yield f"{len(rest)} more below {LEAST_SHARE:.0%} each, together {_percent(share)} of the time"
 
 
 def _percent(share: float) -> str:

@@ -76,18 +76,13 @@ def render(hosts: Hosts, profiled: Forecast, hidden: Forecast, own: Forecast | N
         headings = ("operator", "variants", "times faster", "saves a step", with_host, "gains, host hidden")
         rows = [_row(gain, gains_hidden[gain.operation.name + gain.operation.workload]) for gain in known.gains]
         lines += plain_table(headings, rows)
-        lines += [_with_all(words, each) for words, each in _cases(profiled, hidden, own)]
+        lines += [_with_all("own host" if own else "host as profiled", known), _with_all("host hidden", hidden)]
         if sentence := in_vain(known):
             lines.append(sentence)
     if not isnan(hidden.bound_ns):
         ends = [format_duration(each.step_ns - each.bound_ns) for each in (known, hidden)]
         lines.append(f"with every operation at its floor: {ends[0]}, with the host hidden {ends[1]}")
     return plain_lines(lines)
-
-
-def _cases(profiled: Forecast, hidden: Forecast, own: Forecast | None) -> list[tuple[str, Forecast]]:
-    first = ("own host", own) if own else ("host as profiled", profiled)
-    return [first, ("host hidden", hidden)]
 
 
 def _with_all(host: str, forecast: Forecast) -> str:

@@ -134,7 +134,8 @@ def _ranks(rows: pd.DataFrame, devices: int, most: int, told: Sequence[str]) -> 
     if len(rows) < _SEVERAL or not most:
         return []
     fits, named = len(rows) <= most + _BELOW, {int(rank) for rank in _RANK.findall(" ".join(told))}
-    rows = rows.assign(idle_ns=_idle, named=rows["rank"].isin(named) & (not fits))
+    idle = rows[["host_wait_ns", "kernel_wait_ns", "other_idle_ns"]].sum(axis=1)
+    rows = rows.assign(idle_ns=idle, named=rows["rank"].isin(named) & (not fits))
     rows = rows.sort_values(["late", "named"], ascending=False, kind="stable")
     shown = rows if fits else rows.head(most)
     least = _LEAST_SHOWN * rows["span_ns"]
@@ -142,26 +143,18 @@ def _ranks(rows: pd.DataFrame, devices: int, most: int, told: Sequence[str]) -> 
     words["span_ns"] += f" of {devices // len(rows)} devices" if devices > len(rows) and not devices % len(rows) else ""
     late = ("late",) if rows["late"].any() else ()
     lines = [
-        (str(each["rank"]), *(_time(each[name]) for name in words), *("late" for _ in late if each["late"]))
+        (str(each["rank"]), *(format_duration(each[name]) for name in words), *("late" for _ in late if each["late"]))
         for each in shown.to_dict("records")
     ]
     left_out = len(rows) - len(lines)
     if left_out:
-        lines.append(("mean", *(_time(rows[name].astype(float).mean()) for name in words)))
+        lines.append(("mean", *(format_duration(rows[name].astype(float).mean()) for name in words)))
     told_of = [line + ("",) * (1 + len(words) + len(late) - len(line)) for line in lines]
     more = [f"{left_out} more ranks: warpladder summary --all"] if left_out else []
     return [*plain_table(("rank", *words.values(), *late), told_of), *more]
 
 
-def _time(value: float) -> str:
-    return format_duration(value) if pd.notna(value) else NOTHING
-
-
-def _idle(rows: pd.DataFrame) -> "pd.Series[int]":
-    return rows[["host_wait_ns", "kernel_wait_ns", "other_idle_ns"]].sum(axis=1)
-
-
 def _row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
-    times = (format_duration(each[name]) if pd.notna(each[name]) else NOTHING for name in names)
+    times = (format_duration(each[name]) for name in names)
     late = stragglers.CAUSES[each["cause"]] if each["late"] else ""
     return str(each["rank"]), each["host"] or NOTHING, *times, each["differs_in"], late

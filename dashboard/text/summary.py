@@ -1,7 +1,7 @@
 """A run as text: the best variant of each workload against floor, baseline and best peer; what failed; and what was distrusted."""
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,25 +90,13 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
         ", ".join(filter(None, (str(row["workload"]), row["on"]))),
         word(str(row["precision"])),
         str(row["case"]),
-        _best(row),
+        _best(row, ", tied with {}"),
         time,
         format_percent(row["percent_of_floor"]),
-        _over_baseline(row),
+        ITSELF if row["best"] == row["baseline"] and isinstance(row["best"], str) else _over(row, "speedup", "baseline"),
         _over(row, "over_peer", "peer", with_ends=True),
         str(row["distrust"]),
     )
-
-
-def _best(row: Mapping[Any, Any]) -> str:
-    if pd.isna(row["best"]):
-        return NOTHING
-    return f"{_variant(row, 'best')}{f', tied with {tied}' if isinstance(tied := row['tied_with'], str) else ''}"
-
-
-def _over_baseline(row: Mapping[Any, Any]) -> str:
-    if row["best"] == row["baseline"] and isinstance(row["best"], str):
-        return ITSELF
-    return _over(row, "speedup", "baseline")
 
 
 def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = False) -> str:
@@ -124,7 +112,14 @@ def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = Fa
 
 def _variant(row: Mapping[Any, Any], name: str) -> str:
     config = row[f"{name}_config"]
-    return f"{row[name]}[{config}]" if isinstance(config, str) and config else str(row[name])
+    return name_of(str(row[name]), config if isinstance(config, str) else "")
+
+
+def _best(row: Mapping[Any, Any], tied: str) -> str:
+    """The best variant, and a text about the next one where the two are tied."""
+    if pd.isna(row["best"]):
+        return NOTHING
+    return _variant(row, "best") + (tied.format(row["tied_with"]) if isinstance(row["tied_with"], str) else "")
 
 
 def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
@@ -156,7 +151,7 @@ def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str
         width: columns of the terminal; 0 where the lines may have any length.
         every: whether all doubts stand below a narrow table.
     """
-    lines = plain_table(*_with_figures(HEADINGS, texts(rows)))
+    lines = plain_table(*with_figures(HEADINGS, texts(rows)))
     if not width or max(map(len, lines), default=0) <= width:
         return lines
     records = rows.to_dict("records")
@@ -167,7 +162,7 @@ def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str
     texts_of = [_narrow(row) for row in records]
     for left_out in ((), *_LEFT_OUT):
         columns = [place for place, heading in enumerate(_NARROW) if heading not in left_out]
-        narrow = _with_figures([_NARROW[place] for place in columns], [[row[place] for place in columns] for row in texts_of])
+        narrow = with_figures([_NARROW[place] for place in columns], [[row[place] for place in columns] for row in texts_of])
         if max(map(len, plain_table(*narrow))) <= width:
             break
     return [*plain_table(*narrow, width), *doubts]
@@ -188,13 +183,11 @@ def _narrow(row: Mapping[Any, Any]) -> tuple[str, ...]:
     ]
     if isinstance(row["best"], str) and (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"]):
         ratios[0] = "itself"
-    best = NOTHING if pd.isna(row["best"]) else _variant(row, "best")
-    best += " (tied)" if isinstance(row["tied_with"], str) else ""
     width = format_half_width(best_ns.value, best_ns.low, best_ns.high) if best_ns.known else ""
     return (
         workload,
         str(row["case"]),
-        best,
+        _best(row, " (tied)"),
         format_duration(best_ns.value),
         width,
         format_percent(row["percent_of_floor"]),
@@ -202,7 +195,7 @@ def _narrow(row: Mapping[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _with_figures(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+def with_figures(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
     """A table without the columns that have no figure in any row."""
     columns = [place for place in range(len(headings)) if any(row[place] not in ("", NOTHING) for row in rows)]
     return [headings[place] for place in columns], [[row[place] for place in columns] for row in rows]
@@ -296,28 +289,31 @@ def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any
 
 def _failures(results: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> Iterator[tuple[str, bool]]:
     """A line for each status of each variant that failed, and whether it stands for several cells."""
-    kinds: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
-    for row in results:
-        if row["status"] not in ("ok", "skipped") and _key(row) not in specimens:
-            kinds.setdefault((*_key(row), row["status"]), []).append(row)
-    for rows in kinds.values():
-        where = f" in {len(rows)} cells, the first" if len(rows) > 1 else ""
-        first = rows[0]
-        if where:
-            yield f"{first['workload']}/{first['variant']}: {first['status']}{where} {_cell(first)}: {first['detail']}", True
+    failed = [row for row in results if row["status"] not in ("ok", "skipped") and _key(row) not in specimens]
+    for first, *others in _grouped(failed, lambda row: (*_key(row), row["status"])).values():
+        if others:
+            yield (
+                f"{first['workload']}/{first['variant']}: {first['status']} in {len(others) + 1} cells, the first {_cell(first)}: {first['detail']}",
+                True,
+            )
         else:
             yield f"{_cell(first)}: {first['status']}: {first['detail']}", False
 
 
+def _grouped(rows: Iterable[Mapping[Any, Any]], key: Callable[[Mapping[Any, Any]], Any]) -> dict[Any, list[Mapping[Any, Any]]]:
+    groups: dict[Any, list[Mapping[Any, Any]]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
 def _kinds(findings: Sequence[Mapping[Any, Any]]) -> Iterator[tuple[str, bool]]:
     """A line for each kind of finding, and whether it stands for several. What was not reached is told in full."""
-    kinds: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
-    for row in findings:
-        detail = row["text"] if row["source"] == Source.NOT_REACHED else ""
-        kinds.setdefault((row["severity"], row["source"], detail), []).append(row)
+    reached = Source.NOT_REACHED
+    kinds = _grouped(findings, lambda row: (row["severity"], row["source"], row["text"] if row["source"] == reached else ""))
     for (severity, source, _), rows in sorted(kinds.items(), key=lambda kind: _SEVERITIES.index(kind[0][0])):
         if len(rows) == 1:
-            yield (rows[0]["text"] if source == Source.NOT_REACHED else _finding(rows[0])), False
+            yield (rows[0]["text"] if source == reached else _finding(rows[0])), False
         else:
             yield f"{severity}: {len(rows)} times {source}, the first: {_about(rows[0])}{rows[0]['text']}", True
 
