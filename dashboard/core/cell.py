@@ -44,9 +44,13 @@ class Estimate:
         """Names and values of the columns that hold the estimate in a frame."""
         return dict(zip(self.names(name), (self.value, self.low, self.high), strict=True))
 
+    def map(self, write: Callable[[float], float]) -> "Estimate":
+        """Another figure of the same one, computed of each end."""
+        return Estimate(write(self.value), write(self.low), write(self.high))
+
     def times(self, factor: float) -> "Estimate":
         """The same estimate in another unit."""
-        return Estimate(self.value * factor, self.low * factor, self.high * factor)
+        return self.map(lambda value: value * factor)
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,7 @@ class Baseline:
     @property
     def no_speedup(self) -> str:
         """Why there is no speedup over it; empty where there is one."""
-        name = f"{self.variant}[{self.config}]" if self.config else self.variant
-        return f"no speedup: the baseline {name} is {self.doubt}" if self.doubt else ""
+        return f"no speedup: the baseline {name_of(self.variant, self.config)} is {self.doubt}" if self.doubt else ""
 
 
 #: The order of the roles of variants in charts and tables.
@@ -181,15 +184,11 @@ def _column(frame: pd.DataFrame, name: str, hint: Any) -> list[Any]:
     return [convert(value) for value in frame[name].tolist()]
 
 
-def _text(value: Any) -> str:
-    return "" if pd.isna(value) else str(value)
-
-
-def _integer(value: Any) -> int:
-    return 0 if pd.isna(value) else int(value)
-
-
-_CONVERT: Final[dict[Any, Callable[[Any], Any]]] = {str: _text, int: _integer, bool: bool}
+_CONVERT: Final[dict[Any, Callable[[Any], Any]]] = {
+    str: lambda value: "" if pd.isna(value) else str(value),
+    int: lambda value: 0 if pd.isna(value) else int(value),
+    bool: bool,
+}
 
 
 def with_estimates(frame: pd.DataFrame, name: str, estimates: Sequence[Estimate]) -> pd.DataFrame:

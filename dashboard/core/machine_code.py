@@ -95,11 +95,8 @@ class MachineCode:
     @cached_property
     def rules(self) -> pd.DataFrame:
         """The rows of table `rules`."""
-        return self._table("rules")
-
-    def _table(self, name: str, *, categories: bool = False) -> pd.DataFrame:
         assert self._run is not None
-        return self._run.table(name, categories=categories)
+        return self._run.table("rules")
 
     @cached_property
     def _launches(self) -> Mapping[CellName, list[dict[Any, Any]]]:
@@ -121,7 +118,7 @@ class MachineCode:
     def _counters(self) -> Mapping[tuple[Any, ...], pd.DataFrame]:
         if self._run is None or "instruction_counters" not in self._run.tables:
             return {}
-        table = self._table("instruction_counters", categories=True)
+        table = self._run.table("instruction_counters", categories=True)
         return dict(iter(table.groupby([*CellName._fields, "launch_index"], observed=True)))
 
     def _kernel(self, row: Mapping[Any, Any]) -> Kernel:

@@ -351,7 +351,7 @@ def work(name: str, arguments: tuple[Any, ...]) -> Work:
     only written, as by `copy_` and `fill_`, are not read.
     """
     short = plain(name)
-    tensors = [each for each in flat(arguments) if isinstance(each, Tensor)]
+    tensors = tensors_of(arguments)
     read = sum(each.bytes for each in tensors)
     counted, shape = _arithmetic(short, arguments)
     flops = None if not counted and has_products(name) else counted
@@ -359,9 +359,9 @@ def work(name: str, arguments: tuple[Any, ...]) -> Work:
         return Work(read - tensors[0].bytes, tensors[0].bytes, 0)
     if writes_inputs(name) and short not in WRITES:
         places = _WRITTEN_LISTS.get(short, (0,))
-        written = sum(each.bytes for each in flat([arguments[place] for place in places]) if isinstance(each, Tensor))
+        written = sum(each.bytes for each in tensors_of([arguments[place] for place in places]))
     elif short in _JOIN or short.startswith("_foreach_"):
-        written = sum(each.bytes for each in flat(arguments[:1]) if isinstance(each, Tensor))
+        written = sum(each.bytes for each in tensors_of(arguments[:1]))
     elif short in ATTENTION_BACKWARD:
         written = sum(each.bytes for each in tensors[1:4])
     elif shape is not None and tensors:
@@ -383,7 +383,7 @@ def has_products(name: str) -> bool:
 
 def arithmetic_type(arguments: tuple[Any, ...]) -> str:
     """The type of the products of a call: of its first tensor. Empty without one."""
-    return next((each.dtype for each in flat(arguments) if isinstance(each, Tensor)), "")
+    return next((each.dtype for each in tensors_of(arguments)), "")
 
 
 def reads_less(name: str, arguments: tuple[Any, ...]) -> bool:
@@ -391,7 +391,7 @@ def reads_less(name: str, arguments: tuple[Any, ...]) -> bool:
     return (
         plain(name) in _ONLY_WRITE
         or any(lists(arguments))
-        or any(isinstance(each, Tensor) and each.reach_bytes > each.bytes for each in flat(arguments))
+        or any(each.reach_bytes > each.bytes for each in tensors_of(arguments))
     )
 
 
@@ -457,17 +457,12 @@ def _arithmetic(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int,
     if short in ATTENTION_BACKWARD and len(shapes) >= 4 and min(map(len, shapes[1:4])) >= 2:
         _, query, key, value = shapes[:4]
         # Five products: the scores anew, the gradients of the scores and of query, key and value.
-        pairs = prod(query[:-1]) * key[-2] // (2 if _argument(short, arguments, "is_causal") is True else 1)
+        named = dict(zip(parameters(short, len(arguments)), arguments, strict=True))
+        pairs = prod(query[:-1]) * key[-2] // (2 if named.get("is_causal") is True else 1)
         return 2 * pairs * (3 * query[-1] + 2 * value[-1]), None
     if (short in POINTWISE or short.rstrip("_") in POINTWISE) and shapes:
         return 0, _broadcast(shapes)
     return 0, None
-
-
-def _argument(short: str, arguments: tuple[Any, ...], parameter: str) -> Any:
-    """An argument by the name of its parameter; None where there is none."""
-    names = parameters(short, len(arguments))
-    return arguments[names.index(parameter)] if parameter in names else None
 
 
 def _product(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, tuple[int, ...] | None]:
@@ -510,3 +505,8 @@ def flat(arguments: Any) -> Any:
             yield from flat(each)
         else:
             yield each
+
+
+def tensors_of(arguments: Any) -> list[Tensor]:
+    """The tensors among arguments, also in lists."""
+    return [each for each in flat(arguments) if isinstance(each, Tensor)]

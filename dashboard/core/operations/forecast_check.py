@@ -1,6 +1,6 @@
 """A forecast beside the profile of the program in which operations were replaced."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,14 +70,16 @@ def check_forecast(before: Program, after: Program, data: RunData) -> ForecastCh
         data: the recording of the operations' variants.
     """
     found = forecast(before, data, replaced_forms(before.hot, after.hot))
-    expected, drift = found.after_ns, _drift(before.hot, after.hot, found.gains)
+    expected, earlier, later = found.after_ns, _by_name(before.hot), _by_name(after.hot)
+    kept = sorted((earlier.keys() & later.keys()) - {gain.operation.name for gain in found.gains})
+    drift = sum(later[name] for name in kept) / sum(earlier[name] for name in kept) if any(map(earlier.get, kept)) else 1.0
     return ForecastCheck(
         found,
         before.steps_ns,
         after.steps_ns,
         Estimate(expected.value, expected.low * min(drift, 1.0), expected.high * max(drift, 1.0)),
         drift,
-        _changes(before.hot, after.hot, found.gains, before.step_ns),
+        _changes(earlier, later, found.gains, before.step_ns),
     )
 
 
@@ -96,16 +98,9 @@ def replaced_forms(hot: HotOperations, hot_after: HotOperations) -> Collection[i
     }
 
 
-def _drift(hot: HotOperations, hot_after: HotOperations, gains: tuple[Gain, ...]) -> float:
-    """Device time of the operators of both profiles that were not replaced, after over before; 1 without any."""
-    before, after = _by_name(hot), _by_name(hot_after)
-    kept = (before.keys() & after.keys()) - {gain.operation.name for gain in gains}
-    earlier, later = (sum(times[name] for name in sorted(kept)) for times in (before, after))
-    return later / earlier if earlier else 1.0
-
-
-def _changes(hot: HotOperations, hot_after: HotOperations, gains: tuple[Gain, ...], step: float) -> tuple[Change, ...]:
-    before, after = _by_name(hot), _by_name(hot_after)
+def _changes(
+    before: Mapping[str, float], after: Mapping[str, float], gains: tuple[Gain, ...], step: float
+) -> tuple[Change, ...]:
     saved: dict[str, float] = {}
     for gain in gains:
         saved[gain.operation.name] = saved.get(gain.operation.name, 0.0) + gain.saved_ns.value

@@ -521,7 +521,7 @@ def _tensors(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
         if isinstance(part, Part):
             yield from aten.flat([each for place, each in enumerate(aten.inputs(part.arguments)) if place != part.takes])
         else:
-            yield from (each for each in aten.flat([part]) if isinstance(each, Tensor))
+            yield from aten.tensors_of([part])
 
 
 def _kinds(arguments: tuple[Any, ...]) -> Iterator[str]:

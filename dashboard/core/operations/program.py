@@ -49,9 +49,10 @@ class Program:
     def of(cls, trace: Run, ceilings: Mapping[str, float], eager: Sequence[Run] = (), *, apart: bool = False) -> "Program":
         """The program of a trace with operators of PyTorch. The arguments are those of `hot_operations`."""
         steps = steps_of(trace)
-        choice = Choice(apart=apart)
-        hot = hot_operations(trace, (steps.start, steps.end), ceilings, choice, eager)
-        return cls(hot, _timeline(trace), _calls(trace), trace.run_id, str(trace.info["device_name"] or ""), apart)
+        hot = hot_operations(trace, (steps.start, steps.end), ceilings, Choice(apart=apart), eager)
+        starts = (trace.arrow(name, ["start_ns"])["start_ns"] for name in ("operations", "api_calls"))
+        calls = np.sort(np.concatenate([integers(each) for each in starts]))
+        return cls(hot, _timeline(trace), calls, trace.run_id, str(trace.info["device_name"] or ""), apart)
 
     def measured_in(self, recording: Run) -> int:
         """Number of its benchmarks that a recording has."""
@@ -80,11 +81,10 @@ class Program:
     def calls_a_step(self) -> float:
         """Operators and calls of the driver that the profiler recorded in a step."""
         inside = self.timeline.launched[self.hot.step_of >= 0]
-        return (
-            float(np.diff(np.searchsorted(self.calls, (inside.min(), inside.max())))[0]) / self.hot.steps
-            if len(inside)
-            else 0.0
-        )
+        if not len(inside):
+            return 0.0
+        first, last = np.searchsorted(self.calls, (inside.min(), inside.max())).tolist()
+        return float(last - first) / self.hot.steps
 
     @cached_property
     def launches_a_step(self) -> float:
@@ -105,21 +105,21 @@ class Program:
         hidden = self.with_hidden_host()
         if step_ns < hidden.step_ns:
             return replace(hidden, pace=step_ns / hidden.step_ns), nan
+        first = np.searchsorted(self.calls, self.timeline.launched[int(np.argmin(self.timeline.start))])
+
+        def without(cost: float) -> Program:
+            host = self.timeline.host_without(
+                lambda times: np.asarray(cost * (np.searchsorted(self.calls, times) - float(first)), np.float64)
+            )
+            return replace(self, host=host)
+
         least, most = 0.0, self.profiled_ns / max(self.calls_a_step, 1.0)
         chosen = self
         for _ in range(_HALVINGS):
             cost = (least + most) / 2
-            chosen = replace(self, host=self._without_cost(cost))
+            chosen = without(cost)
             least, most = (cost, most) if chosen.step_ns > step_ns else (least, cost)
-        if step_ns >= self.profiled_ns:
-            return self, 0.0
-        return chosen, (least + most) / 2
-
-    def _without_cost(self, cost: float) -> Host:
-        first = float(np.searchsorted(self.calls, self.timeline.launched[int(np.argmin(self.timeline.start))]))
-        return self.timeline.host_without(
-            lambda times: np.asarray(cost * (np.searchsorted(self.calls, times) - first), np.float64)
-        )
+        return (self, 0.0) if step_ns >= self.profiled_ns else (chosen, (least + most) / 2)
 
     @cached_property
     def steps_ns(self) -> Estimate:
@@ -145,13 +145,6 @@ class Program:
             of_form[number] = part
         saved = (self.timeline.end - self.timeline.start) * of_form[self.hot.form_of]
         return self.pace * (self.timeline.gain_ns(saved, self.host) / self.hot.steps - self._gain_of_host)
-
-
-def _calls(trace: Run) -> Int64s:
-    """Starts of the operators and calls of a profile, in their order."""
-    return np.sort(
-        np.concatenate([integers(trace.arrow(name, ["start_ns"])["start_ns"]) for name in ("operations", "api_calls")])
-    )
 
 
 def _timeline(trace: Run) -> DeviceTimeline:

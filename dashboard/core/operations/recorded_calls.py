@@ -189,22 +189,22 @@ def _numbers(text: Any) -> list[Any]:
 
 def _check(name: str, found: tuple[Any, ...]) -> None:
     """Raise NotRebuilt for arguments whose values matter, and for outputs among the arguments."""
-    tensors = [each for each in aten.flat(found) if isinstance(each, Tensor)]
+    tensors = aten.tensors_of(found)
     if not tensors:
         raise NotRebuilt("it takes no tensor")
     if not any(0 not in each.shape for each in tensors):
         raise NotRebuilt("its tensors have no elements")
     unread = aten.UNREAD if aten.plain(name) in aten.ATTENTION_BACKWARD else ()
-    read = [each for each, parameter in zip(found, aten.parameters(name, len(found)), strict=True) if parameter not in unread]
-    whole = [each for each in aten.flat(read) if isinstance(each, Tensor) and each.dtype in aten.WHOLE and 0 not in each.shape]
+    named = list(zip(aten.parameters(name, len(found)), found, strict=True))
+    read = aten.tensors_of([each for parameter, each in named if parameter not in unread])
+    whole = [each for each in read if each.dtype in aten.WHOLE and 0 not in each.shape]
     if whole and not aten.takes_any_values(name):
         raise NotRebuilt(f"a tensor of {whole[0].dtype}, such as indices, whose values the trace lacks")
     if aten.plain(name) in (*aten.PRODUCTS, *aten.CONVOLUTIONS) and len({each.dtype for each in tensors}) > 1:
         raise NotRebuilt("its tensors have several types, which autocast converts inside it")
-    if "dropout_p" in (names := aten.parameters(name, len(found))):
-        dropped = found[names.index("dropout_p")]
-        if isinstance(dropped, float) and dropped > 0:
-            raise NotRebuilt("its output is random, so that no reference can verify it")
+    dropped = dict(named).get("dropout_p")
+    if isinstance(dropped, float) and dropped > 0:
+        raise NotRebuilt("its output is random, so that no reference can verify it")
     short, most = aten.plain(name).rstrip("_"), aten.most_arguments(name)
     if short == "div" and len(found) == 3 and found[2] is None:
         raise NotRebuilt("the trace lacks its argument rounding_mode, which is a text")
