@@ -34,16 +34,8 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class LostCell:
-    """A cell that ended well in A and has no times in B.
-
-    Attributes:
-        variant, config: of A.
-        a_ns: median of A with its interval.
-        status: of B, such as `wrong_result`; `lost` where B has no result, and `distrusted` where its work was not done.
-        detail: why.
-        fails: whether a gate fails on it.
-    """
+class _Compared:
+    """A cell in a comparison. `gpus` worked together, or are processes of a host variant; 0 for a host variant of one process."""
 
     workload: str
     case: str
@@ -51,6 +43,24 @@ class LostCell:
     variant: str
     config: str
     gpus: int
+
+    @property
+    def name(self) -> str:
+        """See `name_on`."""
+        return name_on(self.variant, self.config, self.gpus)
+
+
+@dataclass(frozen=True)
+class LostCell(_Compared):
+    """A cell of A that ended well there, and has no times in B.
+
+    Attributes:
+        a_ns: median of A with its interval.
+        status: of B, such as `wrong_result`; `lost` where B has no result, and `distrusted` where its work was not done.
+        detail: why.
+        fails: whether a gate fails on it.
+    """
+
     a_ns: Estimate
     status: str
     detail: str
@@ -60,11 +70,6 @@ class LostCell:
     def judged(self) -> bool:
         """Whether B has a result of the cell."""
         return self.status != LOST
-
-    @property
-    def name(self) -> str:
-        """See `name_on`."""
-        return name_on(self.variant, self.config, self.gpus)
 
     @property
     def reason(self) -> str:
@@ -144,12 +149,11 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Change:
-    """A cell of both sides.
+class Change(_Compared):
+    """A cell of both sides, with the variant and the config of B.
 
     Attributes:
-        variant, config: of B; `of_a` has the variant and config of A.
-        gpus: that worked together, or processes of a host variant; 0 for a host variant of one process.
+        of_a: the variant and the config of A.
         a_ns, b_ns: medians with 95 % intervals, in nanoseconds.
         ratio: the time of B over the time of A, relative to the unchanged variants; above 1, B is slower. See `between_runs`.
         shift: the factor that was taken out of it: how many times as long the unchanged variants take in B; NaN where nothing was.
@@ -162,12 +166,6 @@ class Change:
         least_effect: the smallest slowdown that would have been called, a fraction.
     """
 
-    workload: str
-    case: str
-    timing: Timing
-    variant: str
-    config: str
-    gpus: int
     of_a: tuple[str, str]
     a_ns: Estimate
     b_ns: Estimate
@@ -184,11 +182,6 @@ class Change:
     def key(self) -> tuple[str, ...]:
         """The texts that identify the cell of B in its run."""
         return (self.workload, self.case, self.timing.scope, self.timing.cache, self.variant, self.config, str(self.gpus))
-
-    @property
-    def name(self) -> str:
-        """See `name_on`."""
-        return name_on(self.variant, self.config, self.gpus)
 
 
 @dataclass(frozen=True)

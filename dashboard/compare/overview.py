@@ -99,7 +99,8 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     result = []
     for (workload, precision), rows in frame.groupby(["workload", "precision"], sort=False):
         (summary,) = records(Summary, rows.tail(1))
-        best = _in_precision(data, str(workload), Timing(summary.scope, summary.cache), str(precision))
+        _, best = _candidates(data, str(workload), Timing(summary.scope, summary.cache))
+        best = best[best["precision"] == precision].sort_values("size_rank", kind="stable")
         last = (_largest(best) or [_of_largest_size(best)])[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
         sizes = _by_size(best[is_trusted(best)])
@@ -107,11 +108,10 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     return tuple(result)
 
 
-def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) -> pd.DataFrame:
-    """The rows of `cells` among which the best rung of a precision is found."""
+def _candidates(data: RunData, workload: str, timing: Timing) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The charted cells of a workload, and those among which the best is found: the rungs, or without any the host variants."""
     every = best_of_charted(data, workload, timing)[list(_USED)]
-    candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
-    return candidates[candidates["precision"] == precision].sort_values("size_rank", kind="stable")
+    return every, every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
 
 
 def _by_size(best: pd.DataFrame) -> tuple[float, ...]:
@@ -176,8 +176,7 @@ def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     known_timings = timings(data, workload)
     if not known_timings:
         return []
-    every = best_of_charted(data, workload, known_timings[0])[list(_USED)]
-    candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
+    every, candidates = _candidates(data, workload, known_timings[0])
     rows = []
     for precision in precisions(candidates):
         of_precision = candidates[candidates["precision"] == precision]
@@ -262,7 +261,7 @@ def _tied_with(data: RunData, timing: Timing, best: pd.DataFrame, candidates: pd
     second = _fastest(others) if len(others) else others
     if len(second) < len(best):
         return None
-    _, word = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(second)})
+    _, word = _ratio(data, timing, best, _configs_of(second))
     return None if word in ("", "faster") else str(second["variant"].iloc[0])
 
 
@@ -304,7 +303,7 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
     if len(peer) < len(best):
         return {}
     floors = peer["case"].map(best.set_index("case")["floor_ns"])
-    over, word = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
+    over, word = _ratio(data, timing, best, _configs_of(peer))
     if not word:
         return {}
     return {
@@ -334,20 +333,21 @@ def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[st
     verdict is empty.
     """
     workload, comparisons = best["workload"].iloc[0], []
-    for case, variant, config in _names(best):
+    for case, variant, config, gpus in best[["case", "variant", "config", "gpus"]].itertuples(index=False, name=None):
         times = CaseTimes.of(data, workload, case, timing)
         other = find_entry(times.rounds, *others[case])
         if other is None:
             return Estimate.unknown(), ""
-        gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
         comparisons.append(times.judge(Entry(variant, config, int(gpus), 0), other))
     over = Estimate(*(_mean([each.ratio[end] for each in comparisons]) for end in range(3)))
     word = verdict(over.low, over.high, min(each.ratio.n for each in comparisons), _mean([each.noise for each in comparisons]))
     return (Estimate.unknown() if word == "unknown" else over), word
 
 
-def _names(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
-    return list(frame[["case", "variant", "config"]].itertuples(index=False, name=None))
+def _configs_of(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """Case -> variant and config."""
+    rows = frame[["case", "variant", "config"]].itertuples(index=False, name=None)
+    return {case: (variant, config) for case, variant, config in rows}
 
 
 def _configs(frame: pd.DataFrame) -> str:

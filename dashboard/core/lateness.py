@@ -62,7 +62,9 @@ def lateness(data: RunData) -> Lateness:
     mean, others = float(own["span_ns"].mean()), len(own) - len(late)
     if late.empty:
         limit = ranks["lateness_limit_ns"].astype(float).max()
-        return Lateness((), 0, 0, others, mean, _reasons(data), alike=bool(limit <= _WOULD_SHOW * mean))
+        found: pd.DataFrame = data.diagnostics  # the import's, about collectives and clocks
+        reasons = tuple(dict.fromkeys(found.loc[found["source"] == Source.COLLECTIVES, "text"]))
+        return Lateness((), 0, 0, others, mean, reasons, alike=bool(limit <= _WOULD_SHOW * mean))
     late = late.sort_values(["lateness_ns", "wait_ns"], ascending=[False, True], kind="stable")
     if len(late) > 1:
         sums = _of_several(data, ranks, late["rank"].tolist())
@@ -96,9 +98,3 @@ def _in_all_collectives(ranks: pd.DataFrame) -> tuple[int, int]:
     is_late, times = known["late"].astype(bool), ["wait_ns", "exposed_ns"]
     longer = (known.loc[~is_late, times] - known.loc[is_late, times].iloc[0]).clip(lower=0)
     return int(longer["wait_ns"].sum()), int(longer.min(axis=1).sum())
-
-
-def _reasons(data: RunData) -> tuple[str, ...]:
-    """The findings of the import about collectives and clocks, each once."""
-    found: pd.DataFrame = data.diagnostics
-    return tuple(dict.fromkeys(found.loc[found["source"] == Source.COLLECTIVES, "text"]))

@@ -161,13 +161,9 @@ class _Replay:
         collective.arrived.append((rank, node))
         collective.missing.discard(rank)
         if not collective.missing:
-            self._finish(self._nodes[rank].match[node])
-
-    def _finish(self, match: int) -> None:
-        collective = self._collectives.pop(match)
-        for rank, node in collective.arrived:
-            self._nodes[rank].gain[node] = self._ended(self._nodes[rank], node, collective.gain)
-        self._ready.extend(collective.parked)
+            for other, its in collective.arrived:
+                self._nodes[other].gain[its] = self._ended(self._nodes[other], its, collective.gain)
+            self._ready.extend(self._collectives.pop(self._nodes[rank].match[node]).parked)
 
     @staticmethod
     def _ended(nodes: _Nodes, node: int, gain: Gains) -> Gains:
