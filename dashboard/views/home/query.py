@@ -61,7 +61,7 @@ class Profile:
 @once
 def profile(data: RunData) -> Profile:
     """Sum a profile up, with the queries of the pages API & kernels, Transfers and Counters."""
-    of_graphs = calls.graph_launches(data) if calls.GRAPHS in calls.available(data) else pd.DataFrame()
+    of_graphs = calls.summary(data, calls.GRAPHS) if calls.GRAPHS in calls.available(data) else pd.DataFrame()
     graphs = tuple(int(of_graphs[name].sum()) if len(of_graphs) else 0 for name in ("Instances", "Total Time (ns)"))
     kernels = _kernels(data, graphs[1])
     parts, steps, devices = _device_time(data.traces.run) if data.traces else (None, None, 0)
@@ -136,7 +136,7 @@ def _about_copies(copies: pd.DataFrame, parts: Parts) -> str:
 
 
 def _kernels(data: RunData, graphs_ns: int) -> pd.DataFrame:
-    found = calls.cuda_gpu_kern_sum(data) if "cuda_gpu_kern_sum" in calls.available(data) else None
+    found = calls.summary(data, "cuda_gpu_kern_sum") if "cuda_gpu_kern_sum" in calls.available(data) else None
     if found is None:
         return pd.DataFrame(columns=["name", "full_name", "executions", "total_ns", "share_percent"])
     names, time = short_names(list(found["Name"])), found["Total Time (ns)"]

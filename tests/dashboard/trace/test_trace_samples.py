@@ -186,6 +186,6 @@ def test_what_another_thread_launched_in_a_sample_is_the_samples_own_work(tmp_pa
     by_time[-1] = 11
     traces = Traces(data.traces.run)
     traces._columns["kernels", "time_range_id"] = by_time
-    found = trace_sums.cuda_gpu_kern_sum(replace(data, traces=traces), "samples").set_index("Name")
+    found = trace_sums.summary(replace(data, traces=traces), "cuda_gpu_kern_sum", "samples").set_index("Name")
     assert found.loc["check", "Total Time (ns)"] == 40
     assert trust.attribution(replace(data, traces=traces)).outside == trust.attribution(data).outside - 1

@@ -40,7 +40,7 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
 
 
 def test_kernels_are_summed_by_their_demangled_name(trace: RunData) -> None:
-    found = trace_sums.cuda_gpu_kern_sum(trace)
+    found = trace_sums.summary(trace, "cuda_gpu_kern_sum")
     assert list(found.columns) == [
         "Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Name",
     ]  # fmt: skip
@@ -53,7 +53,7 @@ def test_kernels_are_summed_by_their_demangled_name(trace: RunData) -> None:
 
 
 def test_api_calls_are_summed_by_function(trace: RunData) -> None:
-    found = trace_sums.cuda_api_sum(trace)
+    found = trace_sums.summary(trace, "cuda_api_sum")
     assert list(found.columns)[2] == "Num Calls"
     assert rows(found) == [
         (71.4, 4000, 1, 4000.0, 4000.0, 4000, 4000, 0.0, "cudaDeviceSynchronize"),
@@ -65,12 +65,12 @@ def test_api_calls_are_summed_by_function(trace: RunData) -> None:
 
 
 def test_memory_operations_are_summed_by_time_and_by_size(trace: RunData) -> None:
-    assert rows(trace_sums.cuda_gpu_mem_time_sum(trace)) == [
+    assert rows(trace_sums.summary(trace, "cuda_gpu_mem_time_sum")) == [
         (48.8, 2000, 1, 2000.0, 2000.0, 2000, 2000, 0.0, "[CUDA memcpy Device-to-Host]"),
         (48.8, 2000, 2, 1000.0, 1000.0, 1000, 1000, 0.0, "[CUDA memcpy Host-to-Device]"),
         (2.4, 100, 1, 100.0, 100.0, 100, 100, 0.0, "[CUDA memset]"),
     ]
-    found = trace_sums.cuda_gpu_mem_size_sum(trace)
+    found = trace_sums.summary(trace, "cuda_gpu_mem_size_sum")
     assert list(found.columns) == [
         "Total (MB)", "Count", "Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)", "StdDev (MB)", "Operation",
     ]  # fmt: skip
@@ -83,7 +83,7 @@ def test_memory_operations_are_summed_by_time_and_by_size(trace: RunData) -> Non
 
 def test_ranges_are_summed_by_domain_and_text_and_an_open_one_lasts_to_the_end(trace: RunData) -> None:
     # 30000 ns in all; the open range starts at 2000 and the last one ends at 10000.
-    assert rows(trace_sums.SUMMARIES["nvtx_sum"][0](trace)) == [
+    assert rows(trace_sums.summary(trace, "nvtx_sum")) == [
         (36.7, 11000, 3, 3666.7, 3000.0, 2500, 5500, 1607.3, "PushPop", "step"),
         (33.3, 10000, 1, 10000.0, 10000.0, 10000, 10000, 0.0, "PushPop", "train"),
         (26.7, 8000, 1, 8000.0, 8000.0, 8000, 8000, 0.0, "PushPop", "open"),
@@ -141,7 +141,7 @@ def test_graphs_traced_as_a_whole_stand_in_a_summary_of_their_own(tmp_path: Path
     monkeypatch.setattr(made_traces, "KERNELS", graphs)
     some = load(store.open_run(made_traces.write(tmp_path / "some")))
     assert trace_sums.available(some) == (*trace_sums.SUMMARIES, "graph_launches")
-    assert trace_sums.cuda_gpu_kern_sum(some)["Name"].tolist() == ["relu", HOSTILE]
+    assert trace_sums.summary(some, "cuda_gpu_kern_sum")["Name"].tolist() == ["relu", HOSTILE]
     assert rows(trace_sums.summary(some, "graph_launches")) == [(100.0, 3600, 3, 1200.0, 1000.0, 600, 2000, 721.1, GRAPH)]
     assert set(trace_sums.summary(some, "nvtx_kern_sum")["Kernel Name"]) == {"relu", HOSTILE}
     # Without their graphs, train holds a kernel from 2000 and a set to 9800; the inner range held a graph alone.
@@ -220,7 +220,7 @@ def test_kernels_without_traced_calls_have_no_thread(tmp_path: Path) -> None:
 
 
 def test_the_leading_rows_are_the_fewest_that_make_up_the_share(trace: RunData) -> None:
-    kernels = trace_sums.cuda_gpu_kern_sum(trace)
+    kernels = trace_sums.summary(trace, "cuda_gpu_kern_sum")
     # 73.5 % and 93.9 %.
     assert trace_sums.leading(kernels)["Name"].tolist() == [GEMM, "relu"]
     assert trace_sums.leading(kernels)["cumulative_percent"].round(1).tolist() == [73.5, 93.9]
@@ -257,7 +257,7 @@ def test_copies_of_unknown_size_have_a_time_and_no_rate(trace: RunData) -> None:
     chart = charts.transfers(found, Look("light", {}, "", on_gpu=True))
     assert chart.title == "Copies take 4.00 µs, 50.0 % of it to the host, pageable: size not known"
     assert "<b>–</b>  1 of unknown size, 17.2 % of the run" in [each.text for each in chart.figure.layout.annotations]
-    sizes = trace_sums.cuda_gpu_mem_size_sum(replace(trace, traces=traces))
+    sizes = trace_sums.summary(replace(trace, traces=traces), "cuda_gpu_mem_size_sum")
     assert rows(sizes[["Operation", "Total (MB)", "Count"]]) == [
         ("[CUDA memcpy Host-to-Device]", 1.0, 1),
         ("[CUDA memset]", 0.004, 1),
@@ -361,7 +361,7 @@ def test_a_tie_is_rounded_away_from_zero_as_sqlite_does() -> None:
 
 def test_a_note_starts_with_the_device_and_without_one_with_a_capital_letter(trace: RunData) -> None:
     bare = Look("light", {}, "", on_gpu=False)
-    kernels = trace_sums.cuda_gpu_kern_sum(trace)
+    kernels = trace_sums.summary(trace, "cuda_gpu_kern_sum")
     starts = ("Durations in the trace", "All copies of the trace", "Medians over the ranges")
     for style, before in ((bare, ""), (replace(bare, device="H200"), "H200; ")):
         notes = [
@@ -376,7 +376,7 @@ def test_a_note_starts_with_the_device_and_without_one_with_a_capital_letter(tra
 def test_names_that_would_be_cut_alike_are_cut_before_where_they_differ(trace: RunData) -> None:
     start = "sm90_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_"
     names = [f"{start}tilesize64x64x32", "relu", f"{start}tilesize64x128x32", "void conv2d(const float *, const float *, int)"]
-    frame = trace_sums.cuda_gpu_kern_sum(trace).head(1)
+    frame = trace_sums.summary(trace, "cuda_gpu_kern_sum").head(1)
     frame = pd.concat([frame.assign(Name=name) for name in names], ignore_index=True)
     chart = call_charts.leading(trace_sums.leading(frame, 100), 4, Look("light", {}, "", on_gpu=True), "kernels")
     assert list(chart.figure.layout.yaxis.ticktext) == [
@@ -388,7 +388,7 @@ def test_names_that_would_be_cut_alike_are_cut_before_where_they_differ(trace: R
 
 def test_the_product_beside_a_bar_is_its_total(trace: RunData) -> None:
     """The median is not what the number of calls multiplies: of 1, 1 and 4 us it is 1."""
-    frame = trace_sums.cuda_gpu_kern_sum(trace).head(1)
+    frame = trace_sums.summary(trace, "cuda_gpu_kern_sum").head(1)
     row = {"Total Time (ns)": 6_000, "Instances": 3, "Avg (ns)": 2_000.0, "Med (ns)": 1_000.0}
     chart = call_charts.leading(trace_sums.leading(frame.assign(**row), 100), 1, Look("light", {}, "", on_gpu=True), "kernels")
     assert list(chart.figure.data[0].text) == [" 6.00 µs = 3 × 2.00 µs"]

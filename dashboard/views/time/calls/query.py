@@ -1,6 +1,6 @@
 """Sums of kernels, memory operations, API calls and ranges, as `nsys stats` has them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -310,123 +310,84 @@ OPERATIONS: Final = {
     "unified_d2h": "[CUDA memcpy Unified Device-to-Host]",
     "unknown": "[CUDA memcpy of unknown direction]",
 }
-#: A summary that `nsys stats` does not have.
+#: A summary that `nsys stats` does not have: launches of CUDA graphs that were traced as a whole, each from its first node to its last.
 GRAPHS: Final = "graph_launches"
-RowIndex = Int64s | slice
 _BYTES_A_MB: Final = 1e6
+#: Summaries of a table, which can be restricted to the variants' samples -> the table, the column with the names, the heading of the number
+#: of rows, and the heading of the names. Kernels are summed without CUDA graphs that were traced as a whole.
+OF_EXTENTS: Final = {
+    "cuda_gpu_kern_sum": ("kernels", "full_name", "Instances", "Name"),
+    "cuda_api_sum": ("api_calls", "name", "Num Calls", "Name"),
+    "cuda_gpu_mem_time_sum": ("memory_ops", "kind", "Count", "Operation"),
+    "cuda_gpu_mem_size_sum": ("memory_ops", "kind", "Count", "Operation"),
+    GRAPHS: ("kernels", "full_name", "Instances", "Name"),
+}
+#: Summaries of ranges -> the tables that they need.
+_OF_RANGES: Final[Mapping[str, tuple[Callable[[RunData], pd.DataFrame], frozenset[str]]]] = {
+    "nvtx_sum": (nvtx_sum, frozenset({"ranges"})),
+    "nvtx_gpu_proj_sum": (nvtx_gpu_proj_sum, frozenset({"ranges"})),
+    "nvtx_kern_sum": (nvtx_kern_sum, frozenset({"ranges", "kernels"})),
+}
+#: The summaries of `nsys stats`.
+SUMMARIES: Final = (*(name for name in OF_EXTENTS if name != GRAPHS), *_OF_RANGES)
 
 
-def cuda_gpu_kern_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Kernel executions by demangled name. `Time (%)` is of the total of all kernels. Graphs traced as a whole are left out."""
+def available(data: RunData, extent: Extent = "all") -> tuple[str, ...]:
+    """The summaries that have rows for the part of the trace, including `GRAPHS` where graphs were traced as a whole."""
     traces = data.traces
-    traces.read("kernels", "full_name")
-    return _kernels(traces, _kernel_rows(traces, extent))
+    graphs = has_graphs(traces)
+    tables = set(traces.tables)
+    if graphs and not len(without_graphs(traces, "kernels")):
+        tables.remove("kernels")
+    names = [name for name in SUMMARIES if (_OF_RANGES[name][1] if name in _OF_RANGES else {OF_EXTENTS[name][0]}) <= tables]
+    names += [GRAPHS] if graphs else []
+
+    def has_rows(name: str) -> bool:
+        rows = _rows(traces, name, extent)
+        return isinstance(rows, slice) or len(rows) > 0
+
+    return tuple(name for name in names if name in _OF_RANGES or has_rows(name))
 
 
-def graph_launches(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Launches of CUDA graphs traced as a whole, each from its first node to its last; `nsys stats` has no such sum."""
-    return _kernels(data.traces, _graph_rows(data.traces, extent))
+def summary(data: RunData, name: str, extent: Extent = "all") -> pd.DataFrame:
+    """A summary of `available`, of the part of the trace. Summaries of ranges are of the whole trace."""
+    if name in _OF_RANGES:
+        return _OF_RANGES[name][0](data)
+    traces, (table, column, count, heading) = data.traces, OF_EXTENTS[name]
+    traces.read(table, column)
+    names, rows = traces.texts(table, column), _rows(traces, name, extent)
+    codes, words = names.codes[rows], np.asarray(names.categories)
+    if table == "memory_ops":
+        words = np.array([OPERATIONS[kind] for kind in names.categories])
+    if name == "cuda_gpu_mem_size_sum":
+        return _sizes(codes, traces.numbers(table, "bytes")[rows], words)
+    ties = [count, heading] if table == "kernels" else [heading]
+    return times(codes, traces.durations(table)[rows], count, {heading: words}, ties)
 
 
-def _kernel_rows(traces: Traces, extent: Extent) -> RowIndex:
-    """Places of the kernels, without CUDA graphs that were traced as a whole."""
-    rows = _rows(traces, "kernels", extent)
-    if not has_graphs(traces):
+def _rows(traces: Traces, name: str, extent: Extent) -> Int64s | slice:
+    """Places of the rows of a summary's table in the part of the trace."""
+    table = OF_EXTENTS[name][0]
+    rows = slice(None) if extent == "all" else trace_samples.rows(traces, table)
+    if table != "kernels" or not has_graphs(traces):
         return rows
-    kernels = without_graphs(traces, "kernels")
-    return kernels if isinstance(rows, slice) else np.intersect1d(rows, kernels, assume_unique=True)
-
-
-def _graph_rows(traces: Traces, extent: Extent) -> Int64s:
-    names, rows = traces.texts("kernels", "full_name"), _rows(traces, "kernels", extent)
-    graphs = np.flatnonzero(names.codes == names.categories.get_loc(GRAPH))
-    return graphs if isinstance(rows, slice) else np.intersect1d(rows, graphs, assume_unique=True)
-
-
-def _rows(traces: Traces, table: str, extent: Extent) -> RowIndex:
-    return slice(None) if extent == "all" else trace_samples.rows(traces, table)
-
-
-def _kernels(traces: Traces, rows: RowIndex) -> pd.DataFrame:
     names = traces.texts("kernels", "full_name")
-    groups, durations = names.codes[rows], traces.durations("kernels")[rows]
-    return times(groups, durations, "Instances", {"Name": np.asarray(names.categories)}, ["Instances", "Name"])
+    own = np.flatnonzero((names.codes == names.categories.get_loc(GRAPH)) == (name == GRAPHS))
+    return own if isinstance(rows, slice) else np.intersect1d(rows, own, assume_unique=True)
 
 
-def cuda_api_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """API calls by function. `Time (%)` is of the total of all calls."""
-    names, rows = data.traces.texts("api_calls", "name"), _rows(data.traces, "api_calls", extent)
-    codes, durations = names.codes[rows], data.traces.durations("api_calls")[rows]
-    return times(codes, durations, "Num Calls", {"Name": np.asarray(names.categories)}, ["Name"])
-
-
-def cuda_gpu_mem_time_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Times of copies, sets and migrations by kind."""
-    kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
-    operations = {"Operation": np.array([OPERATIONS[kind] for kind in kinds.categories])}
-    return times(kinds.codes[rows], data.traces.durations("memory_ops")[rows], "Count", operations, ["Operation"])
-
-
-def cuda_gpu_mem_size_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
+def _sizes(codes: npt.NDArray[Any], moved: Int64s, words: npt.NDArray[Any]) -> pd.DataFrame:
     """Sizes of copies, sets and migrations by kind, in MB with three decimals. Those whose size is not known are left out."""
-    kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
-    codes, moved = kinds.codes[rows], data.traces.numbers("memory_ops", "bytes")[rows]
-    known = moved != NONE
-    sizes = describe(codes[known], moved[known], len(kinds.categories))
+    sizes = describe(codes[moved != NONE], moved[moved != NONE], len(words))
     columns = {"total": "Total", "mean": "Avg", "median": "Med", "min": "Min", "max": "Max", "stddev": "StdDev"}
     # Rounded from the exact value of the binary fraction, as by C's printf.
     frame = pd.DataFrame(
         {f"{label} (MB)": [float(f"{size:.3f}") for size in sizes[name] / _BYTES_A_MB] for name, label in columns.items()}
     )
     frame.insert(1, "Count", sizes["n"].to_numpy())
-    frame["Operation"] = [OPERATIONS[kinds.categories[code]] for code in sizes.index]
-    return (
-        frame.assign(total=sizes["total"].to_numpy())
-        .sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True)
-        .drop(columns="total")
-    )
-
-
-#: Summary of `nsys stats` -> the tables that it needs.
-SUMMARIES: Final[dict[str, tuple[Callable[..., pd.DataFrame], tuple[str, ...]]]] = {
-    "cuda_gpu_kern_sum": (cuda_gpu_kern_sum, ("kernels",)),
-    "cuda_api_sum": (cuda_api_sum, ("api_calls",)),
-    "cuda_gpu_mem_time_sum": (cuda_gpu_mem_time_sum, ("memory_ops",)),
-    "cuda_gpu_mem_size_sum": (cuda_gpu_mem_size_sum, ("memory_ops",)),
-    "nvtx_sum": (nvtx_sum, ("ranges",)),
-    "nvtx_gpu_proj_sum": (nvtx_gpu_proj_sum, ("ranges",)),
-    "nvtx_kern_sum": (nvtx_kern_sum, ("ranges", "kernels")),
-}
-
-
-#: Summaries that can be restricted to the variants' samples.
-OF_EXTENTS: Final = ("cuda_gpu_kern_sum", "cuda_api_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", GRAPHS)
-
-
-def available(data: RunData, extent: Extent = "all") -> tuple[str, ...]:
-    """The summaries that have rows for the part of the trace, including `GRAPHS` where graphs were traced as a whole."""
-    graphs = has_graphs(data.traces)
-    tables = set(data.traces.tables)
-    if graphs and not len(without_graphs(data.traces, "kernels")):
-        tables.remove("kernels")
-    names = tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= tables)
-    names = (*names, GRAPHS) if graphs else names
-    return tuple(name for name in names if extent == "all" or name not in OF_EXTENTS or _any(data.traces, name, extent))
-
-
-def _any(traces: Traces, name: str, extent: Extent) -> bool:
-    """Whether a summary of that part of the trace has rows."""
-    if name == GRAPHS:
-        return len(_graph_rows(traces, extent)) > 0
-    table = SUMMARIES[name][1][0]
-    rows = _kernel_rows(traces, extent) if table == "kernels" else _rows(traces, table, extent)
-    return isinstance(rows, slice) or len(rows) > 0
-
-
-def summary(data: RunData, name: str, extent: Extent = "all") -> pd.DataFrame:
-    """A summary of `available`, of the part of the trace. Summaries of ranges are of the whole trace."""
-    make = graph_launches if name == GRAPHS else SUMMARIES[name][0]
-    return make(data, extent) if name in OF_EXTENTS else make(data)
+    frame["Operation"] = words[sizes.index]
+    order = frame.assign(total=sizes["total"].to_numpy()).sort_values(["total", "Operation"], ascending=[False, True])
+    return frame.loc[order.index].reset_index(drop=True)
 
 
 def leading(summary: pd.DataFrame, percent: float = 90) -> pd.DataFrame:
