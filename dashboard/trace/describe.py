@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final, NamedTuple
@@ -258,72 +258,29 @@ def _parse(name: str) -> _Name:
     if not kernel_names.is_cpp(full):
         return _Name(kernel_names.function_name(full).rsplit("::", 1)[-1])
     text = full[:_MOST_CHARACTERS]
-    head = _Head(text)
-    end = len(text)
+    opened, outer, component, argument = list[str](), 0, 0, 0
+    bracket, arguments, end = -1, list[str](), len(text)
     for match in kernel_names.tokens(text):
-        if match[0] == "(" and not head.open:
-            end = match.start()
+        token, (first, last) = match[0], match.span()
+        if token == "(" and not opened:
+            end = first
             break
-        if not head.take(match):
-            return _Name(full)
-    else:
-        if len(full) > len(text):
-            # Cut within its brackets: the base is known, the arguments are not.
-            end = head.arguments_from if head.arguments_from >= 0 else end
-        elif head.open:
-            return _Name(full)
-    base = text[head.component : head.arguments_from if head.arguments_from >= 0 else end].strip()
-    base = base if base.startswith(("operator", "[", "<", "(")) else base.split(" ")[-1]
-    return _Name(base, _scope(text[: head.component]), tuple(head.arguments)) if base else _Name(full)
-
-
-def _scope(before: str) -> str:
-    """The innermost namespace of `a::b<c>::`."""
-    inner = before.removesuffix("::").removeprefix("void ")
-    place = _last(inner, lambda match: match[0] == "::")
-    inner = inner[place:]
-    return inner if inner in ("<unnamed>", "(anonymous namespace)") else inner.split("<")[0]
-
-
-def _last(text: str, matches: Callable[[re.Match[str]], bool]) -> int:
-    """Where the last wanted token outside of brackets ends; 0 for none."""
-    depth, end = 0, 0
-    for match in kernel_names.tokens(text):
-        depth += (match[0] in CLOSED_BY) - (match[0] in CLOSED_BY.values())
-        if depth == 0 and matches(match):
-            end = match.end()
-    return end
-
-
-class _Head:
-    """Where the last component of a name begins, and its template arguments."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.open: list[str] = []
-        self.component = 0
-        self.arguments_from = -1
-        self.arguments: list[str] = []
-        self._argument = 0
-
-    def take(self, match: re.Match[str]) -> bool:
-        """Go on to a token; False where it closes a bracket that is not open."""
-        token = match[0]
+        if opened == [">"] and token in ",>":
+            arguments.append(text[argument:first].strip())
+            argument = last
         if token in CLOSED_BY:
-            if not self.open and token == "<":
-                self.arguments_from, self.arguments, self._argument = match.start(), [], match.end()
-            self.open.append(CLOSED_BY[token])
-        elif token in CLOSED_BY.values():
-            if not self.open or self.open.pop() != token:
-                return False
-            if not self.open and token == ">":
-                self._end_argument(match.start())
-        elif token == "," and self.open == [">"]:
-            self._end_argument(match.start())
-            self._argument = match.end()
-        elif token == "::" and not self.open:
-            self.component, self.arguments_from, self.arguments = match.end(), -1, []
-        return True
-
-    def _end_argument(self, end: int) -> None:
-        self.arguments.append(self.text[self._argument : end].strip())
+            if not opened and token == "<":
+                bracket, arguments, argument = first, [], last
+            opened.append(CLOSED_BY[token])
+        elif token in CLOSED_BY.values() and (not opened or opened.pop() != token):
+            return _Name(full)
+        elif token == "::" and not opened:
+            outer, component, bracket, arguments = component, last, -1, []
+    # In a name that was cut within its brackets the base is known, and the arguments are not.
+    if opened and len(full) == len(text):
+        return _Name(full)
+    base = text[component : bracket if bracket >= 0 else end].strip()
+    base = base if base.startswith(("operator", "[", "<", "(")) else base.split(" ")[-1]
+    scope = text[outer:component].removesuffix("::")
+    scope = scope if scope in ("<unnamed>", "(anonymous namespace)") else scope.split("<")[0]
+    return _Name(base, scope, tuple(arguments)) if base else _Name(full)

@@ -436,6 +436,25 @@ def number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
     return st.column_config.NumberColumn(label, format=style, help=help)
 
 
+def table_to_choose(frame: pd.DataFrame, name: str, choose: Callable[[int], None], **options: Any) -> None:
+    """A table whose rows can be chosen.
+
+    Args:
+        name: tells the tables of a page apart.
+        choose: called with the place of a row, before the next rerun.
+    """
+    # Another key after each choice: rows may move, and the mark of a row would stay where it was.
+    key = f"{name} {st.session_state.setdefault(f'choices of {name}', 0)}"
+
+    def chosen() -> None:
+        rows = st.session_state[key].selection.rows
+        if rows and rows[0] < len(frame):
+            choose(rows[0])
+        st.session_state[f"choices of {name}"] += 1
+
+    table(frame, key=key, on_select=chosen, selection_mode="single-row", **options)
+
+
 def save_csv(label: str, frame: pd.DataFrame, file: str, key: str) -> None:
     """A button that saves a table."""
     st.download_button(label, partial(tables.csv, frame), file, "text/csv", key=key, type="tertiary", on_click="ignore")

@@ -32,7 +32,6 @@ _TITLE_CHARACTERS: Final = 90
 _NUMBER: Final = "timeline act"
 _WIDTH: Final = "timeline pixels"
 _VISIBLE: Final = "timeline visible"
-_CHOICES: Final = "timeline kernels chosen"
 _COLUMNS: Final = {
     "what": "What",
     "name": "Name",
@@ -355,15 +354,10 @@ def _tables(run: store.Run, seen: VisibleWork, brief: Mapping[str, str], measure
 
 def _choose_kernel(run: store.Run, table: pd.DataFrame) -> None:
     """The kernels as a table. A chosen row becomes the search, so that its kernels can be stepped through."""
-    # Another key after each choice: rows move with the window, and the mark of a row would stay where it was.
-    key = f"kernels of the span {st.session_state.setdefault(_CHOICES, 0)}"
 
-    def search_for() -> None:
-        rows = st.session_state[key].selection.rows
-        if rows and rows[0] < len(table):
-            state.set_text("search", run.run_id, str(table["full_name"].iloc[rows[0]])[: selection.MOST_CHARACTERS])
-            state.set_text("regex", run.run_id, "")
-        st.session_state[_CHOICES] += 1
+    def search_for(row: int) -> None:
+        state.set_text("search", run.run_id, str(table["full_name"].iloc[row])[: selection.MOST_CHARACTERS])
+        state.set_text("regex", run.run_id, "")
 
-    choice = {"key": key, "on_select": search_for, "selection_mode": "single-row"}
-    widgets.table(table, column_config=_OF_KERNELS, height=widgets.height(table, 7, 300), **choice)
+    options = {"column_config": _OF_KERNELS, "height": widgets.height(table, 7, 300)}
+    widgets.table_to_choose(table, "kernels of the span", search_for, **options)

@@ -26,7 +26,6 @@ _LABELS: Final[dict[str, str]] = {
 }
 #: The query parameter of the row whose kernels are listed.
 _OPERATOR: Final = "operator"
-_CHOICES: Final = "operators chosen"
 #: A longer table is cut.
 _MOST_SHOWN: Final = 1_000
 _NAME_CHARACTERS: Final = 80
@@ -120,29 +119,19 @@ def _place(run: store.Run, names: list[str]) -> int:
 
 def _table(frame: pd.DataFrame, names: list[str], choose: Callable[[str], None]) -> None:
     """The operators as a table, whose rows can be chosen."""
-    # Another key after each choice, so that the mark of a row does not stay where the row is not.
-    key = f"table of operators {st.session_state.setdefault(_CHOICES, 0)}"
-
-    def chosen() -> None:
-        rows = st.session_state[key].selection.rows
-        if rows and rows[0] < len(names):
-            choose(names[rows[0]])
-        st.session_state[_CHOICES] += 1
-
     shown = frame.head(_MOST_SHOWN)
     times = ("self_device", "device", "self_host", "host")
     shown = shown.assign(**{f"{each}_ms": shown[f"{each}_ns"] / _MS for each in times})
     if "stack" in shown:
         shown["place"] = shown["stack"].map(place_of)
         shown["stack"] = shown["stack"].map(_one_line)
-    widgets.table(
+    widgets.table_to_choose(
         shown,
+        "table of operators",
+        lambda row: choose(names[row]),
         column_order=[name for name in _COLUMNS if name in shown],
         column_config=_COLUMNS,
         height=widgets.height(shown),
-        key=key,
-        on_select=chosen,
-        selection_mode="single-row",
     )
     if len(shown) < len(frame):
         st.caption(f"The first {len(shown):,} of {len(frame):,} rows are shown; Data has all of them.")
