@@ -13,7 +13,7 @@ from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import CaseTimes, is_peer_of, noise_floors, precisions, verdict
 from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing, records
-from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
+from warpladder.dashboard.core.cells import baselines, best_of_charted, cells, in_timing
 from warpladder.dashboard.core.run_data import RunData, find_entry, once
 from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
 from warpladder.data.words import counted, first_of
@@ -275,8 +275,7 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tupl
     """The figures, and the reason for a missing ratio; empty where the ratio is known."""
     workload = best["workload"].iloc[0]
     references = baselines(data, workload, timing, best["case"])
-    every = cells(data.selected_from or data)
-    every = every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
+    every = in_timing(cells(data.selected_from or data), workload, timing)
     by_cell = every.set_index(["case", "variant", "config", "gpus"])
     keys = [(case, each.variant, each.config, each.gpus) for case, each in references.items()]
     rows = by_cell.loc[keys].reset_index()

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases, timings
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, in_timing
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.run_data import RunData, once
 from warpladder.data import source_text
@@ -46,9 +46,8 @@ def _unsteady(data: RunData) -> pd.DataFrame:
     suspects: list[dict[str, Any]] = []
     for workload in data.workloads:
         for timing in timings(data, workload)[:1]:
-            chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
             charted = charted_cases(data, workload)[["case", "series"]]
-            rows = every[chosen]
+            rows = in_timing(every, workload, timing)
             suspects += _wide(rows)
             for _, line in rows.merge(charted, on="case").groupby(["variant", "config", "gpus", "series"], sort=False):
                 suspects += _falling(line.sort_values("size_rank", kind="stable").to_dict("records"))

@@ -190,16 +190,20 @@ def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFram
 
 @once
 def _best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
-    every = _cells(data)
-    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     cases = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
-    return best_config(every[chosen]).merge(cases, on="case", how="inner")
+    return best_config(in_timing(_cells(data), workload, timing)).merge(cases, on="case", how="inner")
+
+
+def in_timing(frame: pd.DataFrame, workload: str, timing: Timing) -> pd.DataFrame:
+    """The rows of a workload in one timing."""
+    chosen = (frame["workload"] == workload) & (frame["scope"] == timing.scope) & (frame["cache"] == timing.cache)
+    return frame[chosen]
 
 
 def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str) -> pd.DataFrame:
     """The rows of `cells` of one case in one timing."""
-    chosen = (frame["workload"] == workload) & (frame["case"] == case)
-    return frame[chosen & (frame["scope"] == scope) & (frame["cache"] == cache)].reset_index(drop=True)
+    chosen = in_timing(frame, workload, Timing(scope, cache))
+    return chosen[chosen["case"] == case].reset_index(drop=True)
 
 
 def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
@@ -270,9 +274,7 @@ def _baselines_case_by_case(data: RunData, workload: str, timing: Timing) -> Map
 
 
 def _baselines_among(data: RunData, workload: str, timing: Timing, variant_of: Mapping[str, str]) -> Mapping[str, Baseline]:
-    every = _cells(data)
-    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
-    timed = every[chosen]
+    timed = in_timing(_cells(data), workload, timing)
     timed = timed[timed["variant"] == timed["case"].map(variant_of)]
     # Where a variant ran on several numbers of GPUs, the fewest are the baseline.
     rows = best_config(timed).sort_values("gpus", kind="stable").drop_duplicates("case")
@@ -312,9 +314,7 @@ def baseline_variant(
 
 def _copies(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Each group of samples of a workload in a timing."""
-    groups = data.grouped.keys
-    chosen = (groups["workload"] == workload) & (groups["scope"] == timing.scope) & (groups["cache"] == timing.cache)
-    return groups.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
+    return in_timing(data.grouped.keys, workload, timing)[["variant", "config", "case", "gpus", "twin"]]
 
 
 def _by_fitness(data: RunData, workload: str, copies: pd.DataFrame, same: list[str], preferred: str = "") -> pd.DataFrame:

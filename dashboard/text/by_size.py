@@ -10,7 +10,7 @@ from warpladder.dashboard.compare.winners import best_per_size
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, with_precision
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Contender, Timing, name_on, records
-from warpladder.dashboard.core.cells import best_config, best_of_charted, cells
+from warpladder.dashboard.core.cells import best_config, best_of_charted, cells, in_timing
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
@@ -72,9 +72,10 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
 
 def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> _Texts:
     """The text of each variant in each case in which its status is not `skipped`."""
-    times = best_config(every[(every["scope"] == timing.scope) & (every["cache"] == timing.cache)])
+    workload = str(every["workload"].iloc[0])
+    times = best_config(in_timing(every, workload, timing))
     texts: dict[tuple[_VariantOn, str], tuple[str, str]] = {}
-    marks = _marks(data, str(every["workload"].iloc[0]), timing)
+    marks = _marks(data, workload, timing)
     for cell in records(Cell, times):
         mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_variant_on(cell), cell.case), " ")
         texts[_variant_on(cell), cell.case] = f"{format_duration(cell.median_ns.value)} {mark}", cell.config

@@ -16,7 +16,7 @@ from warpladder.dashboard.compare.between_runs import Verdict
 from warpladder.dashboard.compare.changes import Change, History, NotComparable, Options, Side, compare
 from warpladder.dashboard.core import axes, run_data
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells
+from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells, in_timing
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
@@ -87,23 +87,23 @@ def _cells(data: RunData, judged: JudgedVariant, history: History | None, smalle
         return []
     changes = _changes(data, judged.last, history, smallest) if judged.last else {}
     timing = next((change.timing for key, change in changes.items() if key[0] == judged.workload), timings[0])
-    times = best_config(cells(data))
-    times = times[(times["workload"] == judged.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
-    now = {(row["variant"], row["case"]): row for row in times.drop_duplicates(["variant", "case"]).to_dict("records")}
+    times = best_config(in_timing(cells(data), judged.workload, timing)).drop_duplicates(["variant", "case"])
+    keys = zip(times["variant"], times["case"], strict=True)
+    now = dict(zip(keys, times["median_ns"].astype(float), strict=True))
     base = baseline_variant(data, judged.workload, timing)
     references = baselines(data, judged.workload, timing, times["case"])
     result = []
     for case in data.cases.loc[data.cases["workload"] == judged.workload, "case"]:
         if (judged.variant, case) not in now:
             continue
-        now_ns = float(now[judged.variant, case]["median_ns"])
+        now_ns = now[judged.variant, case]
         over = NOTHING
         if judged.variant == base:
             over = ITSELF
         elif case in references and references[case].doubt:
             over = "unknown"
         elif (base, case) in now:
-            over = f"{format_ratio(float(now[base, case]['median_ns']) / now_ns)} {base}"
+            over = f"{format_ratio(now[base, case] / now_ns)} {base}"
         change = changes.get((judged.workload, judged.variant, case))
         if change is None:
             is_mended = bool(judged.last) and _failed(_load(judged.last), judged, case)
