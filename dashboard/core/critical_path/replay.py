@@ -6,7 +6,7 @@ is faster. All kernels are tried at once: a gain is an array with an element for
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -47,7 +47,38 @@ def replay(ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], name
     Raises:
         Contradiction: the matches of collectives contradict each other.
     """
-    return _Replay(ranks, chosen, iterations, names, part).gain_ns()
+    span = replace(iterations[-1], start_ns=iterations[0].start_ns)
+    arrivals = Arrivals.of(ranks, span)
+    columns = {name: column for column, name in enumerate(names)}
+    every = {rank: _nodes(ranks, rank, span, iterations, arrivals, columns, part) for rank in chosen}
+    collectives: dict[int, _Collective] = {}
+    for rank, nodes in every.items():
+        for match, start in zip(nodes.match, nodes.start_ns, strict=True):
+            if match != NONE:
+                found = collectives.setdefault(match, _Collective(np.full(len(names), np.inf), start))
+                if rank in found.missing:
+                    raise Contradiction
+                found.last_ns = max(found.last_ns, start)
+                found.missing.add(rank)
+    ready = deque[Iterator[_Collective]]()
+    ready.extend(_events(rank, nodes, collectives, ready, len(names)) for rank, nodes in every.items())
+    while ready:
+        events = ready.popleft()
+        if awaited := next(events, None):
+            awaited.parked.append(events)
+    if any(each.missing for each in collectives.values()):
+        raise Contradiction
+    return np.array([_gain_of(every.values(), iteration, len(names)) for iteration in range(len(iterations))])
+
+
+def _gain_of(every: Iterable["_Nodes"], iteration: int, names: int) -> Gains:
+    ends = [
+        gain + early
+        for nodes in every
+        for gain, early in zip(nodes.gain, nodes.ends_early_ns[iteration], strict=False)
+        if gain is not None and early < np.inf
+    ]
+    return np.asarray(np.min(ends, axis=0)) if ends else np.zeros(names)
 
 
 @dataclass
@@ -63,7 +94,6 @@ class _Nodes:
         start_ns: of work.
         ends_early_ns: by iteration, how long before its end the node ends; infinite where the iteration does not end with it.
         gain: of its end, None before its replay; the last one is of what happened before the iteration.
-        place: of the next node.
     """
 
     waits_for: list[list[int]]
@@ -74,7 +104,13 @@ class _Nodes:
     start_ns: list[int]
     ends_early_ns: list[list[float]]
     gain: list[Gains | None]
-    place: int = 0
+
+    def end(self, node: int, gain: Gains) -> None:
+        """End a node with a gain at its start."""
+        if self.name[node] != NONE:
+            gain = gain.copy()
+            gain[self.name[node]] += self.saved_ns[node]
+        self.gain[node] = gain
 
 
 @dataclass
@@ -85,94 +121,40 @@ class _Collective:
         gain: of the arrival of the last rank, of those that have arrived.
         last_ns: when the last of the chosen ranks arrived.
         missing: the chosen ranks that have not arrived.
-        arrived: ranks and their nodes.
+        arrived: the nodes of ranks that have.
         parked: ranks whose next node waits for its end.
     """
 
     gain: Gains
     last_ns: int
     missing: set[int] = field(default_factory=set)
-    arrived: list[tuple[int, int]] = field(default_factory=list)
-    parked: list[int] = field(default_factory=list)
+    arrived: list[tuple[_Nodes, int]] = field(default_factory=list)
+    parked: list[Iterator["_Collective"]] = field(default_factory=list)
 
 
-class _Replay:
-    def __init__(
-        self, ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], names: Sequence[str], part: float
-    ) -> None:
-        self._iterations = len(iterations)
-        span = replace(iterations[-1], start_ns=iterations[0].start_ns)
-        arrivals = Arrivals.of(ranks, span)
-        columns = {name: column for column, name in enumerate(names)}
-        self._names = len(names)
-        self._nodes = {rank: _nodes(ranks, rank, span, iterations, arrivals, columns, part) for rank in chosen}
-        self._collectives: dict[int, _Collective] = {}
-        self._ready = deque(chosen)
-        for rank, nodes in self._nodes.items():
-            for match, start in zip(nodes.match, nodes.start_ns, strict=True):
-                if match != NONE:
-                    found = self._collectives.setdefault(match, _Collective(np.full(self._names, np.inf), start))
-                    if rank in found.missing:
-                        raise Contradiction
-                    found.last_ns = max(found.last_ns, start)
-                    found.missing.add(rank)
-
-    def gain_ns(self) -> Gains:
-        """The gains, a row for each iteration."""
-        while self._ready:
-            self._advance(self._ready.popleft())
-        if self._collectives:
-            raise Contradiction
-        return np.array([self._gain_of(iteration) for iteration in range(self._iterations)])
-
-    def _gain_of(self, iteration: int) -> Gains:
-        ends = [
-            gain + early
-            for nodes in self._nodes.values()
-            for gain, early in zip(nodes.gain, nodes.ends_early_ns[iteration], strict=False)
-            if gain is not None and early < np.inf
-        ]
-        return np.asarray(np.min(ends, axis=0)) if ends else np.zeros(self._names)
-
-    def _advance(self, rank: int) -> None:
-        """Replay a rank up to its next node that waits for a collective at which a rank is missing."""
-        nodes = self._nodes[rank]
-        while (node := nodes.place) < len(nodes.waits_for):
-            gain = None
-            for other, slack in zip(nodes.waits_for[node], nodes.slack[node], strict=True):
-                if other == NONE:
-                    continue
-                theirs = nodes.gain[other]
-                if theirs is None:
-                    self._collectives[nodes.match[other]].parked.append(rank)
-                    return
+def _events(
+    rank: int, nodes: _Nodes, collectives: Mapping[int, _Collective], ready: deque[Iterator[_Collective]], names: int
+) -> Iterator[_Collective]:
+    """Replay a rank. Yields collectives at which a rank is missing, for whose ends its next node waits."""
+    for node, others in enumerate(nodes.waits_for):
+        gain: Gains | None = None
+        for other, slack in zip(others, nodes.slack[node], strict=True):
+            if other != NONE:
+                while (theirs := nodes.gain[other]) is None:
+                    yield collectives[nodes.match[other]]
                 gain = theirs + slack if gain is None else np.minimum(gain, theirs + slack)
-            gain = np.zeros(self._names) if gain is None else gain
-            nodes.place += 1
-            collective = self._collectives.get(nodes.match[node])
-            if collective is None:
-                nodes.gain[node] = self._ended(nodes, node, gain)
-            else:
-                self._arrive(collective, rank, node, gain)
-
-    def _arrive(self, collective: _Collective, rank: int, node: int, gain: Gains) -> None:
-        early = collective.last_ns - self._nodes[rank].start_ns[node]
-        collective.gain = np.minimum(collective.gain, gain + early)
-        collective.arrived.append((rank, node))
+        gain = np.zeros(names) if gain is None else gain
+        collective = collectives.get(nodes.match[node])
+        if collective is None:
+            nodes.end(node, gain)
+            continue
+        collective.gain = np.minimum(collective.gain, gain + (collective.last_ns - nodes.start_ns[node]))
+        collective.arrived.append((nodes, node))
         collective.missing.discard(rank)
         if not collective.missing:
-            for other, its in collective.arrived:
-                self._nodes[other].gain[its] = self._ended(self._nodes[other], its, collective.gain)
-            self._ready.extend(self._collectives.pop(self._nodes[rank].match[node]).parked)
-
-    @staticmethod
-    def _ended(nodes: _Nodes, node: int, gain: Gains) -> Gains:
-        """The gain at the end of a node with a gain at its start."""
-        if nodes.name[node] == NONE:
-            return gain
-        gain = gain.copy()
-        gain[nodes.name[node]] += nodes.saved_ns[node]
-        return gain
+            for its, place in collective.arrived:
+                its.end(place, collective.gain)
+            ready.extend(collective.parked)
 
 
 def _nodes(

@@ -23,7 +23,6 @@ class Experts:
     Attributes:
         ranks: of the group.
         rows: rows from each rank (row) to each rank (column); NaN where neither profile has them.
-        row_bytes: bytes of a row; 0 where they are not known.
         hot: the rank that gets the most rows.
         times_share: its rows over the mean of the ranks.
         same: in every iteration it is the same rank.
@@ -32,7 +31,6 @@ class Experts:
 
     ranks: tuple[int, ...]
     rows: npt.NDArray[np.float64]
-    row_bytes: float
     hot: int
     times_share: float
     same: bool
@@ -47,7 +45,7 @@ class Experts:
 
 def experts_of(job: Job) -> Experts | None:
     """The rows of a job's dispatches; None without uneven all-to-alls of which splits are known."""
-    columns = ("rank", "iteration", "group_ranks", "match", "in_splits", "out_splits", "bytes")
+    columns = ("rank", "iteration", "group_ranks", "match", "in_splits", "out_splits")
     frame = job.arrow("collectives", columns).to_pandas()
     frame = frame[frame["in_splits"].notna() & frame["out_splits"].notna()].reset_index(drop=True)
     if frame.empty:
@@ -75,11 +73,9 @@ def experts_of(job: Job) -> Experts | None:
         unknown = [each for each, rank in enumerate(ranks) if rank in missing]
         rows[unknown, own] = np.where(np.isnan(rows[unknown, own]), 0, rows[unknown, own]) + np.array(received[place])[unknown]
     total = np.nansum(rows, axis=0)
-    each = max(places, key=lambda place: sum(sent[place]))
-    row_bytes = float(frame["bytes"].iat[each]) / max(sum(sent[each]), sum(received[each]), 1)
     hot = int(np.argmax(total))
     same = all(int(np.argmax(of)) == hot for of in by_iteration.values())
-    return Experts(tuple(ranks), rows, row_bytes, ranks[hot], float(total[hot] / max(total.mean(), 1)), same, missing)
+    return Experts(tuple(ranks), rows, ranks[hot], float(total[hot] / max(total.mean(), 1)), same, missing)
 
 
 def lists(column: "pd.Series[str]") -> list[list[int]]:
