@@ -6,7 +6,10 @@ direction are buffered: a send then waits until no more messages are under way t
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -72,10 +75,7 @@ def work_ns(pieces: pd.DataFrame, change: Change) -> Floats:
 class _Replay:
     def __init__(self, graph: JobGraph, changes: list[Change]) -> None:
         pieces = graph.pieces
-        self._graph, self._count = graph, len(changes)
-        rank = pieces["rank"].to_numpy(np.int64)
-        self._rank = rank.tolist()
-        self._is_first = pieces["is_first"].tolist()
+        self._graph, self._changes = graph, len(changes)
         local = pieces[["compute_ns", "host_ns", "other_ns"]].sum(axis=1).to_numpy(np.float64)
         after = np.clip(pieces["after_ns"].fillna(0).to_numpy(np.float64), 0, local)
         work = np.stack([work_ns(pieces, change) for change in changes], axis=1)
@@ -93,85 +93,62 @@ class _Replay:
         self._late = ((ends > duration) & ~first).tolist()
         self._blocked = ((exposed > _NO_WAIT_NS) & ~first).tolist()
         self._others, self._room = _waits_for(pieces)
-        self._iteration = pieces["iteration"].tolist()
-        self._origin = float(pieces["begin_ns"].min())
+        self._iteration: list[int] = pieces["iteration"].tolist()
+        self._begins: list[float] = (pieces["begin_ns"] - pieces["begin_ns"].min()).astype(float).tolist()
+        self._begun: list[Floats | None] = [None] * len(pieces)
+        self._ended: list[Floats | None] = [None] * len(pieces)
+        self._ends = np.full((len(graph.iterations), len(graph.ranks), len(changes)), -np.inf)
+        self._waited = np.zeros((len(graph.ranks), len(changes)))
+        self._parked: dict[int, list[Iterator[int]]] = {}
+        self._ready = deque[Iterator[int]]()
 
     def run(self) -> Replayed:
-        graph, count = self._graph, len(self._rank)
-        begun: list[Floats | None] = [None] * count
-        ended: list[Floats | None] = [None] * count
-        ends = {number: np.full((len(graph.ranks), self._count), -np.inf) for number in graph.iterations}
-        place_of = {rank: place for place, rank in enumerate(graph.ranks)}
-        bounds = np.append(np.flatnonzero(np.diff(self._rank, prepend=NONE - 1)), count)
-        waited = np.zeros((len(graph.ranks), self._count))
-        parked: dict[int, list[int]] = {}
-        begins, first = graph.pieces["begin_ns"].tolist(), bounds[:-1].tolist()
-        state = {place: _State(piece, np.full(self._count, begins[piece] - self._origin)) for place, piece in enumerate(first)}
-        ready = deque(state)
-        while ready:
-            place = ready.popleft()
-            now = state[place]
-            while now.piece < bounds[place + 1]:
-                piece = now.piece
-                if begun[piece] is None:
-                    begun[piece] = now.time
-                    ready.extend(parked.pop(piece, ()))
-                missing = next((other for other in self._others[piece] if begun[other] is None), NONE)
-                room = self._room[piece]
-                missing = room if missing == NONE and room != NONE and ended[room] is None else missing
-                if missing != NONE and (self._blocks[piece] or self._late[piece]):
-                    parked.setdefault(missing, []).append(place)
-                    break
-                self._through(now, piece, begun, ended, waited[place])
-                ready.extend(parked.pop(piece, ()))
-                now.piece += 1
-                if now.piece == bounds[place + 1] or self._iteration[now.piece] != self._iteration[piece]:
-                    now.time = now.after_all(now.time)
-                    ends[self._iteration[piece]][place_of[self._rank[piece]]] = now.time
-        if any(now.piece < bounds[place + 1] for place, now in state.items()):
+        rows = self._graph.pieces.groupby("rank", sort=True).indices
+        self._ready.extend(self._events(place, np.asarray(rows[rank]).tolist()) for place, rank in enumerate(self._graph.ranks))
+        while self._ready:
+            events = self._ready.popleft()
+            if (awaited := next(events, NONE)) != NONE:
+                self._parked.setdefault(awaited, []).append(events)
+        if self._parked:
             raise ValueError("ranks wait for each other without end")
-        last = np.stack([ends[number].max(axis=0) for number in graph.iterations])
-        return Replayed(np.diff(last, axis=0) if len(last) > 1 else last, waited)
+        last = self._ends.max(axis=1)
+        return Replayed(np.diff(last, axis=0) if len(last) > 1 else last, self._waited)
 
-    def _through(
-        self, now: "_State", piece: int, begun: list[Floats | None], ended: list[Floats | None], waited: Floats
-    ) -> None:
-        """From the begin of a piece to its end."""
-        begin = now.time
-        time = begin + self._within[piece]
-        if self._blocks[piece] or self._late[piece]:
-            met = begin
-            for other in self._others[piece]:
-                theirs = begun[other]
-                met = met if theirs is None else np.maximum(met, theirs)
-            room = ended[self._room[piece]] if self._room[piece] != NONE else None
-            met = met if room is None else np.maximum(met, room - self._transfer[piece])
-            until = met + self._transfer[piece]
-            ended[piece] = until
-            if self._late[piece]:
-                now.open.append(until)
-            else:
-                waited += np.maximum(met - np.maximum(time, begin), 0)
-                time = np.maximum(time, until)
-        if self._blocked[piece] and not self._blocks[piece]:
-            time = now.after_all(time)
-        ended[piece] = time if ended[piece] is None else ended[piece]
-        now.time = time + self._after[piece]
-
-
-@dataclass
-class _State:
-    """Where a rank is: its next piece, when it begins, and the ends of communication that it has not waited for yet."""
-
-    piece: int
-    time: Floats
-    open: list[Floats] = field(default_factory=list)
-
-    def after_all(self, time: Floats) -> Floats:
-        """A time at which it waits for all that."""
-        while self.open:
-            time = np.maximum(time, self.open.pop())
-        return time
+    def _events(self, place: int, pieces: list[int]) -> Iterator[int]:
+        """Execute the pieces of a rank. Yields pieces of other ranks, for whose begins or ends it waits."""
+        numbers = self._iteration
+        time: Floats = np.full(self._changes, self._begins[pieces[0]])
+        open_ends: list[Floats] = []  # of communication that it has not waited for yet
+        for piece, following in pairwise([*pieces, NONE]):
+            begin = met = time
+            until: Floats | None = None
+            self._begun[piece] = begin
+            self._ready.extend(self._parked.pop(piece, ()))
+            time = begin + self._within[piece]
+            if self._blocks[piece] or self._late[piece]:
+                room = self._room[piece]
+                for other in self._others[piece]:
+                    while (theirs := self._begun[other]) is None:
+                        yield other
+                    met = np.maximum(met, theirs)
+                if room != NONE:
+                    while (made := self._ended[room]) is None:
+                        yield room
+                    met = np.maximum(met, made - self._transfer[piece])
+                until = met + self._transfer[piece]
+                if self._late[piece]:
+                    open_ends.append(until)
+                else:
+                    self._waited[place] += np.maximum(met - np.maximum(time, begin), 0)
+                    time = np.maximum(time, until)
+            if self._blocked[piece] and not self._blocks[piece]:
+                time, open_ends = reduce(np.maximum, open_ends, time), []
+            self._ended[piece] = time if until is None else until
+            self._ready.extend(self._parked.pop(piece, ()))
+            time = time + self._after[piece]
+            if following == NONE or numbers[following] != numbers[piece]:
+                time, open_ends = reduce(np.maximum, open_ends, time), []
+                self._ends[self._graph.iterations.index(numbers[piece]), place] = time
 
 
 def _waits_for(pieces: pd.DataFrame) -> tuple[list[list[int]], list[int]]:
