@@ -3,7 +3,7 @@
 import difflib
 import html
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -210,24 +210,26 @@ def _not_timed(every: pd.DataFrame, timed_cells: pd.DataFrame) -> pd.DataFrame:
 
 def _order(frame: pd.DataFrame, data: RunData) -> list[int]:
     """The places of the rows by workload and size, then as on the ladder."""
-    workloads = {name: place for place, name in enumerate(data.workloads)}
-    cases = {key: place for place, key in enumerate(zip(data.cases["workload"], data.cases["case"], strict=True))}
-    variants = {key: place for place, key in enumerate(zip(data.variants["workload"], data.variants["variant"], strict=True))}
+
+    def places(*columns: Iterable[Any]) -> dict[Any, int]:
+        return {key: place for place, key in enumerate(zip(*columns, strict=True))}
+
+    workloads = data.workloads
+    cases = places(data.cases["workload"], data.cases["case"])
+    variants = places(data.variants["workload"], data.variants["variant"])
     timings = {
-        workload: {(t.scope, t.cache): place for place, t in enumerate(axes.timings(data, workload))} for workload in workloads
+        name: {(each.scope, each.cache): place for place, each in enumerate(axes.timings(data, name))} for name in workloads
     }
 
     def key(row: dict[Any, Any]) -> tuple[Any, ...]:
-        rank = row["size_rank"]
-        role = ROLE_ORDER.index(row["role"]) if row["role"] in ROLE_ORDER else len(ROLE_ORDER)
-        timing = timings[row["workload"]].get((row["scope"], row["cache"]), -1)
+        name, rank = row["workload"], row["size_rank"]
         return (
-            workloads[row["workload"]],
+            workloads.index(name),
             float("inf") if pd.isna(rank) else rank,
-            cases[row["workload"], row["case"]],
-            timing if timing >= 0 else len(timings[row["workload"]]),
-            role,
-            variants[row["workload"], row["variant"]],
+            cases[name, row["case"]],
+            timings[name].get((row["scope"], row["cache"]), len(timings[name])),
+            ROLE_ORDER.index(row["role"]) if row["role"] in ROLE_ORDER else len(ROLE_ORDER),
+            variants[name, row["variant"]],
         )
 
     keys = [key(row) for row in frame.to_dict("records")]

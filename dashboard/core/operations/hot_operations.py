@@ -122,6 +122,7 @@ class HotOperations:
         on_host: the trace has no device work, and the times are those of the operators on the host.
         step_of: the step that launched each piece of device work, in the order of the tables `kernels` and `memory_ops`; -1 for none.
         form_of: its form, in the same order; -1 for none.
+        work: the device work.
     """
 
     steps: int
@@ -131,6 +132,7 @@ class HotOperations:
     on_host: bool = False
     step_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
     form_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
+    work: DeviceWork | None = field(default=None, compare=False, repr=False)
 
     @property
     def time(self) -> str:
@@ -227,7 +229,7 @@ def hot_operations(
 
     total = int(work.duration[inside].sum())
     ranked = tuple(sorted(operations, key=rank))
-    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, ranked, on_host, step_of, form_of)
+    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, ranked, on_host, step_of, form_of, work)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from math import nan
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline, Host, Int64s
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
+from warpladder.dashboard.core.operations.operator_calls import DeviceWork
 from warpladder.data.arrays import integers
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
@@ -52,7 +52,7 @@ class Program:
         hot = hot_operations(trace, (steps.start, steps.end), ceilings, Choice(apart=apart), eager)
         starts = (trace.arrow(name, ["start_ns"])["start_ns"] for name in ("operations", "api_calls"))
         calls = np.sort(np.concatenate([integers(each) for each in starts]))
-        return cls(hot, _timeline(trace), calls, trace.run_id, str(trace.info["device_name"] or ""), apart)
+        return cls(hot, _timeline(trace, hot.work), calls, trace.run_id, str(trace.info["device_name"] or ""), apart)
 
     def measured_in(self, recording: Run) -> int:
         """Number of its benchmarks that a recording has."""
@@ -147,20 +147,9 @@ class Program:
         return self.pace * (self.timeline.gain_ns(saved, self.host) / self.hot.steps - self._gain_of_host)
 
 
-def _timeline(trace: Run) -> DeviceTimeline:
-    names = ["start_ns", "end_ns", "device", "stream", "process", "correlation"]
-    work = pd.concat([trace.table("kernels", names), trace.table("memory_ops", names)], ignore_index=True)
-    calls = trace.table("api_calls", ["process", "correlation", "start_ns", "end_ns", "name"])
-    launches = calls.drop_duplicates(["process", "correlation"]).set_index(["process", "correlation"])["start_ns"]
-    launched = launches.reindex(pd.MultiIndex.from_frame(work[["process", "correlation"]]))
-    has_launch = launched.notna().to_numpy() & (work["correlation"] > 0).to_numpy(dtype=bool)
-    start = work["start_ns"].to_numpy(dtype=np.int64)
+def _timeline(trace: Run, work: DeviceWork | None) -> DeviceTimeline:
+    assert work is not None
+    calls = trace.table("api_calls", ["start_ns", "end_ns", "name"])
     waits = calls[calls["name"].str.contains("|".join(_WAITS))].sort_values("end_ns")
-    return DeviceTimeline(
-        start,
-        work["end_ns"].to_numpy(dtype=np.int64),
-        np.asarray(work.groupby(["process", "device", "stream"], dropna=False).ngroup(), np.int64),
-        np.where(has_launch, launched.fillna(0).to_numpy(dtype=np.int64), start),
-        has_launch,
-        (waits["start_ns"].to_numpy(dtype=np.int64), waits["end_ns"].to_numpy(dtype=np.int64)),
-    )
+    times = waits["start_ns"].to_numpy(dtype=np.int64), waits["end_ns"].to_numpy(dtype=np.int64)
+    return DeviceTimeline(work.start, work.start + work.duration, work.stream, work.called, work.has_launch, times)
