@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
-from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.axes import timings
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
@@ -14,7 +13,8 @@ from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, slug, text
+from warpladder.dashboard.ui.bars import panels
+from warpladder.dashboard.ui.template import Chart, Look, error_bars, hover, measured, slug, text
 
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
 
@@ -62,15 +62,8 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
     """
     variants, workload = list(dict.fromkeys(frame["variant"])), str(frame["workload"].iloc[0])
     cases = list(dict.fromkeys(frame.sort_values("size_rank")["case"]))
-    figure = make_subplots(
-        rows=1,
-        cols=len(variants),
-        shared_yaxes=True,
-        horizontal_spacing=0.03,
-        subplot_titles=[text(look.variant_name(workload, name)) for name in variants],
-    )
-    figure.update_layout(blank(look.theme, 340).layout)
-    figure.update_annotations(font={"size": 13})
+    names = [text(look.variant_name(workload, name)) for name in variants]
+    figure = panels(look, names, 340, shared_yaxes=True, horizontal_spacing=0.03)
     symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
     for column, variant in enumerate(variants, start=1):
         color = look.style(workload, variant).color

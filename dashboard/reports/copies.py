@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pandas as pd
-from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
@@ -13,7 +12,8 @@ from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_ends, format_ratio
 from warpladder.dashboard.core.run_data import RunData, find_entry
 from warpladder.dashboard.reports.detail import SEQUENTIAL
-from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, samples, slug, text, ticks
+from warpladder.dashboard.ui.bars import panels
+from warpladder.dashboard.ui.template import Chart, Look, error_bars, samples, slug, text, ticks
 from warpladder.data import figures
 
 _COLUMNS: Final = [
@@ -110,18 +110,10 @@ def chart(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Cha
     """
     frame = (frame[frame["size"] == size] if size else frame).sort_values(["size_rank", "case"], kind="stable")
     labels = _differing_parts(list(dict.fromkeys(frame["case"])))
-    panels = [copies for copies in (False, True) if (frame["copies"] == copies).any()]
+    counted = [copies for copies in (False, True) if (frame["copies"] == copies).any()]
     titles = {False: "without the copies", True: "with the copies in and out"}
-    figure = make_subplots(
-        rows=1,
-        cols=len(panels),
-        shared_yaxes=True,
-        horizontal_spacing=0.03,
-        subplot_titles=[titles[copies] for copies in panels],
-    )
-    figure.update_layout(blank(look.theme, 400).layout)
-    figure.update_annotations(font={"size": 13})
-    for column, copies in enumerate(panels, start=1):
+    figure = panels(look, [titles[copies] for copies in counted], 400, shared_yaxes=True, horizontal_spacing=0.03)
+    for column, copies in enumerate(counted, start=1):
         part = frame[frame["copies"] == copies]
         for variant, line in part.groupby("variant", sort=False):
             style = look.style(workload, str(variant))
@@ -151,7 +143,7 @@ def chart(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Cha
     reference = look.variant_name(workload, frame["reference"].iloc[0])
     figure.update_yaxes(title_text=f"speedup over {text(reference)}", row=1, col=1)
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
-    best = {copies: frame[frame["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}
+    best = {copies: frame[frame["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in counted}
     title = "; ".join(
         f"{titles[copies]}, {format_ratio(row['speedup'])} ({look.variant_name(workload, row['variant'])})"
         for copies, row in best.items()

@@ -18,7 +18,7 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.reports import generator
-from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale
+from warpladder.dashboard.ui.bars import add_bars, bars_of_shares, rows_of_bars, scale
 from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,
@@ -31,7 +31,6 @@ from warpladder.dashboard.ui.template import (
     samples,
     slug,
     spaced,
-    stack_shares,
     text,
     ticks,
 )
@@ -54,21 +53,10 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
     """
     case = str(frame["case"].iloc[0])
     rows = frame.to_dict("records")
-    labels = {row["variant"]: _label(row, look) for row in rows}
-    figure = blank(look.theme, 27 * len(rows) + 90)
-    for part, (color, pattern) in (*_LOOKS.items(), (_NOT_KNOWN, (look.tones.grid, ""))):
-        shown = [(row, share) for row in rows if (share := _share(row, part)) > 0]
-        if not shown:
-            continue
-        figure.add_bar(
-            x=[100 * share for _, share in shown],
-            y=[labels[row["variant"]] for row, _ in shown],
-            orientation="h",
-            name=part,
-            marker={"color": color, "pattern": hatch(pattern)},
-            hoverinfo="text",
-            hovertext=[_hover(row, part, share) for row, share in shown],
-        )
+    looks = {**_LOOKS, _NOT_KNOWN: (look.tones.grid, "")}
+    shares = [(row, part, _share(row, part)) for row in rows for part in looks]
+    bars = [(_label(row, look), part, share, _hover(row, part, share) if share else "") for row, part, share in shares]
+    figure = bars_of_shares(look, pd.DataFrame(bars, columns=["label", "part", "share", "hover"]), looks, 27, "")
     against = [place for place, row in enumerate(rows) if pd.notna(row["ratio"])]
     if against:
         figure.add_shape(
@@ -85,7 +73,6 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
         legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "traceorder": "normal"},
         margin={"t": 8, "r": 28},
     )
-    stack_shares(figure, labels.values(), look)
     note = (
         f"{look.device}; share of end-to-end time; copies and kernels are timed by events on the device, and {generator.REST} is the "
         "rest of the host's time; medians of each variant's fastest config. Overlapped: the longest of kernels "

@@ -9,7 +9,8 @@ from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, samples, slug, text
+from warpladder.dashboard.ui.bars import bars_of_shares
+from warpladder.dashboard.ui.template import Chart, Look, samples, slug, text
 from warpladder.data.names import PHASE, Phase
 
 PARTS: Final = {phase: phase.removeprefix(PHASE) for phase in (Phase.ALLOCATE, Phase.H2D, Phase.COMPUTE, Phase.D2H, Phase.FREE)}
@@ -49,7 +50,13 @@ def overheads(data: RunData, workload: str) -> pd.DataFrame:
     return parts.sort_values(["size_rank", "case", "variant"], kind="stable")[columns].reset_index(drop=True)
 
 
-_PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
+_LOOKS: Final = {
+    "allocate": ("#7A5AA6", "|"),
+    "h2d": ("#56B4E9", "\\"),
+    "compute": ("#009E73", ""),
+    "d2h": ("#E69F00", "/"),
+    "free": ("#8A6D3B", "x"),
+}
 
 
 def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
@@ -62,32 +69,20 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     operation = frame[frame["part"] == "compute"]
     chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
     keys = chosen[["case", "variant", "size_rank"]].drop_duplicates().sort_values(["size_rank", "variant"], kind="stable")
-    labels = [text(f"{row['case']}  {look.variant_name(workload, row['variant'])}") for row in keys.to_dict("records")]
-    figure = blank(look.theme, 30 * len(labels) + 90)
-    colors = dict(zip(_PARTS, ("#7A5AA6", "#56B4E9", "#009E73", "#E69F00", "#8A6D3B"), strict=True))
-    for part, pattern in _PARTS.items():
-        rows = keys.merge(frame[frame["part"] == part], on=["case", "variant"], how="left").to_dict("records")
-        if all(pd.isna(row["fraction"]) for row in rows):
-            continue
-        figure.add_bar(
-            x=[100 * row["fraction"] for row in rows],
-            y=labels,
-            orientation="h",
-            name=part,
-            hoverinfo="text",
-            marker={"color": colors[part], "pattern": hatch(pattern)},
-            hovertext=[
-                f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: "
-                f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['median_ns']))} "
-                f"({text(format_ends(Estimate.of(row, 'median_ns'), format_duration))})<br>n = {row['n']}"
-                if pd.notna(row["fraction"])
-                else ""
-                for row in rows
-            ],
-        )
-    figure.update_layout(barmode="stack", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 36})
-    figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="share of the run")
-    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
+    rows = keys.drop(columns="size_rank").merge(frame, on=["case", "variant"]).to_dict("records")
+    bars = [
+        {
+            "label": text(f"{row['case']}  {look.variant_name(workload, row['variant'])}"),
+            "part": row["part"],
+            "share": row["fraction"],
+            "hover": f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{row['part']}: "
+            f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['median_ns']))} "
+            f"({text(format_ends(Estimate.of(row, 'median_ns'), format_duration))})<br>n = {row['n']}",
+        }
+        for row in rows
+    ]
+    figure = bars_of_shares(look, pd.DataFrame(bars), _LOOKS, 30, "share of the run")
+    figure.update_layout(legend_traceorder="reversed")
     largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
     title = (
         f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of "

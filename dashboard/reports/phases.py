@@ -11,7 +11,8 @@ from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace.ranges import nearest, parents, range_ns
-from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, samples, slug, stack_shares, text
+from warpladder.dashboard.ui.bars import bars_of_shares
+from warpladder.dashboard.ui.template import Chart, Look, samples, slug, text
 from warpladder.data.arrays import lookup
 
 #: The command that records a run with phases.
@@ -139,30 +140,15 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     """
     case = str(frame["case"].iloc[0])
     keys = frame.drop_duplicates("variant")
-    labels = {
-        row["variant"]: f"{text(look.variant_name(workload, row['variant']))}  {text(format_duration(row['total_ns']))}"
-        for row in keys.to_dict("records")
-    }
-    figure = blank(look.theme, 30 * len(labels) + 90)
-    for part, (color, pattern) in _LOOKS.items():
-        rows = frame[(frame["part"] == part) & (frame["mean_ns"] > 0)].to_dict("records")
-        if not rows:
-            continue
-        figure.add_bar(
-            x=[100 * row["fraction"] for row in rows],
-            y=[labels[row["variant"]] for row in rows],
-            orientation="h",
-            name=part,
-            marker={"color": color, "pattern": hatch(pattern)},
-            hoverinfo="text",
-            hovertext=[_hover(row, part) for row in rows],
-        )
-    figure.update_layout(
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
-        margin={"t": 36},
+    rows = frame.to_dict("records")
+    bars = frame.assign(
+        share=frame["fraction"],
+        label=[
+            f"{text(look.variant_name(workload, row['variant']))}  {text(format_duration(row['total_ns']))}" for row in rows
+        ],
+        hover=[_hover(row) for row in rows],
     )
-    stack_shares(figure, labels.values(), look)
-    figure.update_xaxes(title_text="share of an operation")
+    figure = bars_of_shares(look, bars, _LOOKS, 30, "share of an operation")
     outside = frame[frame["part"].isin([COPIES, REST])].groupby("variant", sort=False)["fraction"].sum()
     title = f"At {case}, copies and the host take {format_percent(100 * outside.max())} of {outside.idxmax()}"
     if len(outside) > 1:
@@ -175,10 +161,10 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     return Chart(slug("phases", workload, case), title, figure, frame, note)
 
 
-def _hover(row: dict[Any, Any], part: str) -> str:
+def _hover(row: dict[Any, Any]) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
     return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{part}: "
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{row['part']}: "
         f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['mean_ns']))}<br>n = {row['n']}"
     )
 

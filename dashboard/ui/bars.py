@@ -1,12 +1,14 @@
-"""Charts of horizontal bars: a row for each name, from the top."""
+"""Charts of horizontal bars, with a row for each name from the top, and charts side by side."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import pandas as pd
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.numbers import format_duration
-from warpladder.dashboard.ui.template import ABOVE, Look, blank, name_rows, ticks
+from warpladder.dashboard.ui.template import ABOVE, Look, blank, hatch, name_rows, stack_shares, ticks
 
 #: A legend above bars that stand in or on each other, in the order of the bars.
 LEGEND: Final = {"margin": {"t": 34}, "legend": {**ABOVE, "traceorder": "normal"}}
@@ -57,3 +59,32 @@ def scale(
     """The axis of the bars from 0 to `room` times the longest one, with about `most` ticks."""
     span = {"range": [0, room * longest], "title_text": title}
     figure.update_xaxes(**span, **ticks(0, longest, write, logarithmic=False, most=most))
+
+
+def bars_of_shares(look: Look, rows: pd.DataFrame, parts: Mapping[str, tuple[str, str]], row_px: int, title: str) -> go.Figure:
+    """Stacked bars of shares, with a row for each label.
+
+    Args:
+        rows: `label` and `hover`, which Plotly reads as HTML, `part`, and `share` from 0 to 1; of a label, a row for each part.
+        parts: colour and pattern of each part, in the order in which they are stacked.
+        title: of the axis; empty for none.
+    """
+    labels = list(dict.fromkeys(rows["label"]))
+    figure = blank(look.theme, row_px * len(labels) + 90)
+    for part, (color, pattern) in parts.items():
+        own = rows[(rows["part"] == part) & (rows["share"] > 0)]
+        if len(own):
+            marker = {"color": color, "pattern": hatch(pattern)}
+            add_bars(figure, 100 * own["share"], own["hover"].tolist(), y=own["label"].tolist(), name=part, marker=marker)
+    figure.update_layout(margin={"t": 36}, legend={**ABOVE, "traceorder": "normal"})
+    stack_shares(figure, labels, look)
+    figure.update_xaxes(title_text=title or None)
+    return figure
+
+
+def panels(look: Look, titles: Sequence[str], height: int, **options: Any) -> go.Figure:
+    """Charts side by side, under their titles, which Plotly reads as HTML."""
+    figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles, **options)
+    figure.update_layout(blank(look.theme, height).layout)
+    figure.update_annotations(font={"size": 13})
+    return figure

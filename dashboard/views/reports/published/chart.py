@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
-from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import significant
-from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, error_bars, free_symbol, samples, slug, text, ticks
+from warpladder.dashboard.ui.bars import panels
+from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, error_bars, free_symbol, samples, slug, text, ticks
 from warpladder.dashboard.views.reports.published.query import ELSEWHERE, Source
 
 #: A range of values with a larger ratio than this has a logarithmic axis.
@@ -25,17 +25,13 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
         workload: the workload whose variants give the colours.
     """
     frame = frame[frame["published"].notna()].reset_index(drop=True)
-    panels = ["published", "ours"] if frame["ours"].notna().any() else ["published"]
+    shown = ["published", "ours"] if frame["ours"].notna().any() else ["published"]
     titles = {"published": f"As published: {', '.join(dict.fromkeys(frame['hardware']))}", "ours": f"Here: {look.device}"}
-    figure = make_subplots(
-        rows=1, cols=len(panels), horizontal_spacing=0.09, subplot_titles=[text(titles[name]) for name in panels]
-    )
-    figure.update_layout(blank(look.theme, _HEIGHT).layout)
-    figure.update_annotations(font={"size": 13})
+    figure = panels(look, [text(titles[name]) for name in shown], _HEIGHT, horizontal_spacing=0.09)
     levels, axis = _labels(frame)
     marks = _marks(frame, workload, look)
     for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
-        for column, name in enumerate(panels, start=1):
+        for column, name in enumerate(shown, start=1):
             figure.add_scatter(
                 x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index],
                 y=rows[name],
@@ -51,7 +47,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
                 error_y=error_bars((Estimate.of(row, "ours") for row in rows.to_dict("records")), visible=name == "ours"),
             )
     unit = f"{source.quantity.replace('_', ' ')}, {'times' if frame['unit'].iloc[0] == 'x' else frame['unit'].iloc[0]}"
-    for column, name in enumerate(panels, start=1):
+    for column, name in enumerate(shown, start=1):
         figure.update_xaxes(
             title_text=axis, type="multicategory" if len(levels) > 1 else "category", tickangle=0, row=1, col=column
         )
@@ -59,7 +55,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
             figure.update_xaxes(categoryorder="array", categoryarray=list(dict.fromkeys(levels[0])), row=1, col=column)
         figure.update_yaxes(title_text=unit if column == 1 else "", **_scale(frame[name].dropna()), row=1, col=column)
     figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.3, "yanchor": "top", "x": 0})
-    title = f"{source.label}, as published{' and here' if len(panels) > 1 else ''}"
+    title = f"{source.label}, as published{' and here' if len(shown) > 1 else ''}"
     return Chart(slug("published", workload, source.slug), title, figure, frame, _note(frame, source))
 
 
