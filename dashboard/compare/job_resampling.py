@@ -145,7 +145,9 @@ def _scatter(a: Floats, b: Floats, ratio: Floats) -> tuple[Floats, Floats]:
     """
     _, ranks, iterations = a.shape
     apart = b - np.nan_to_num(ratio)[:, None, None] * a
-    of_ranks, of_iterations = (_variance(apart.sum(axis=axis)) for axis in (2, 1))
+    of_ranks, of_iterations = (  # the variance of the total of sums; 0 of a single one
+        n * apart.sum(axis=axis).var(axis=1, ddof=1) if n > 1 else np.zeros(len(a)) for n, axis in ((ranks, 2), (iterations, 1))
+    )
     rest = (
         apart - apart.mean(axis=1, keepdims=True) - apart.mean(axis=2, keepdims=True) + apart.mean(axis=(1, 2), keepdims=True)
     )
@@ -157,12 +159,6 @@ def _scatter(a: Floats, b: Floats, ratio: Floats) -> tuple[Floats, Floats]:
     factor = np.sqrt(np.divide(right, resampled, out=one, where=resampled > 0))
     freedom = np.divide((of_ranks + of_iterations) ** 2, squares, out=most, where=squares > 0)
     return factor, np.clip(freedom, 1, _MOST_FREEDOM)
-
-
-def _variance(sums: Floats) -> Floats:
-    """The variance of the total of sums, shape (rows, n); 0 for a single sum."""
-    n = sums.shape[1]
-    return n * sums.var(axis=1, ddof=1) if n > 1 else np.zeros(len(sums))
 
 
 def quantiles(freedom: Floats, tail: float) -> Floats:

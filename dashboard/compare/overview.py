@@ -103,7 +103,9 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
         best = best[best["precision"] == precision].sort_values("size_rank", kind="stable")
         last = (_largest(best) or [_of_largest_size(best)])[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
-        sizes = _by_size(best[is_trusted(best)])
+        trusted = best[is_trusted(best)]
+        of_case = trusted.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()  # of the fastest variant
+        sizes = tuple(of_case.groupby(level="size_rank").mean().tolist()) if of_case.notna().any() else ()
         result.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
     return tuple(result)
 
@@ -112,14 +114,6 @@ def _candidates(data: RunData, workload: str, timing: Timing) -> tuple[pd.DataFr
     """The charted cells of a workload, and those among which the best is found: the rungs, or without any the host variants."""
     every = best_of_charted(data, workload, timing)[list(_USED)]
     return every, every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
-
-
-def _by_size(best: pd.DataFrame) -> tuple[float, ...]:
-    """Percent of floor at each size: the mean over the cases, each with its fastest variant."""
-    if not best["percent_of_floor"].notna().any():
-        return ()
-    of_case = best.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()
-    return tuple(of_case.groupby(level="size_rank").mean().tolist())
 
 
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:

@@ -126,16 +126,15 @@ class SideBySide:
 
 def timings(a: RunData, b: RunData, workload: str) -> tuple[Timing, ...]:
     """The timings in which both runs have a variant of a case in common."""
-    of_a, of_b = (_timed_keys(data, workload) for data in (a, b))
-    return axes.in_order(Timing(scope, cache) for scope, cache in {key[:2] for key in of_a & of_b})
-
-
-def _timed_keys(data: RunData, workload: str) -> frozenset[tuple[str, ...]]:
-    """Scope, cache, case and variant of the competitors that have times."""
-    frame = cells(data)
-    frame = frame[(frame["workload"] == workload) & (frame["n"] > 0) & (frame["status"] == "ok") & frame["size_rank"].notna()]
-    frame = frame[~frame["role"].isin(ASIDE)]
-    return frozenset(frame[["scope", "cache", "case", "variant"]].itertuples(index=False, name=None))
+    found = []
+    for data in (a, b):
+        frame = cells(data)
+        frame = frame[
+            (frame["workload"] == workload) & (frame["n"] > 0) & (frame["status"] == "ok") & frame["size_rank"].notna()
+        ]
+        columns = frame.loc[~frame["role"].isin(ASIDE), ["scope", "cache", "case", "variant"]]
+        found.append(set(columns.itertuples(index=False, name=None)))
+    return axes.in_order(Timing(scope, cache) for scope, cache in {key[:2] for key in found[0] & found[1]})
 
 
 def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideBySide:

@@ -200,10 +200,14 @@ def load(run: store.Run) -> RunData:
     """
     names = ("ceilings", "variants", "cases", "results", "diagnostics", "counters", "energy")
     # There are hundreds of thousands of rows, which are grouped by their texts.
-    alone, together = _by_ranks(run.table("samples", categories=True))
+    samples, together = run.table("samples", categories=True), NO_SAMPLES
+    # Where only rank 0 has samples, all are of one process, which may use several GPUs, as an imported program can.
+    if (samples["rank"] > 0).any():
+        several = samples["gpus"] > 1
+        samples, together = (samples[rows].reset_index(drop=True) for rows in (~several, several))
     return RunData(
         info=run.info,
-        samples=alone,
+        samples=samples,
         together=together,
         **{name: run.table(name) for name in names},
         traces=Traces(run),
@@ -213,17 +217,6 @@ def load(run: store.Run) -> RunData:
         hidden=frozenset(),
         selected_from=None,
     )
-
-
-def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Samples of one process, and samples that several ranks took together.
-
-    Where only rank 0 has samples, all are of one process, which may use several GPUs, as an imported program can.
-    """
-    if not (samples["rank"] > 0).any():
-        return samples, NO_SAMPLES
-    together = samples["gpus"] > 1
-    return samples[~together].reset_index(drop=True), samples[together].reset_index(drop=True)
 
 
 _GLOB: Final = frozenset("*?[]")

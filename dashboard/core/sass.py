@@ -6,7 +6,7 @@ Nsight Compute's Profiling Guide.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -243,17 +243,11 @@ class Piece:
 def difference(a: Code, b: Code) -> tuple[Piece, ...]:
     """The differences between two kernels, apart from numbers of registers and addresses, by the fewest insertions and removals."""
     opcodes = Indel.opcodes([each.normal for each in a.instructions], [each.normal for each in b.instructions])
-    return tuple(
-        _joined(Piece(each.tag == "equal", each.src_start, each.src_end, each.dest_start, each.dest_end) for each in opcodes)
-    )
-
-
-def _joined(pieces: Iterator[Piece]) -> Sequence[Piece]:
-    """With a removal and the insertion at its place as one piece."""
     joined: list[Piece] = []
-    for piece in pieces:
-        if joined and joined[-1].same == piece.same:
+    for each in opcodes:
+        piece = Piece(each.tag == "equal", each.src_start, each.src_end, each.dest_start, each.dest_end)
+        if joined and joined[-1].same == piece.same:  # a removal and the insertion at its place
             before = joined.pop()
             piece = Piece(piece.same, before.a_first, piece.a_end, before.b_first, piece.b_end)
         joined.append(piece)
-    return joined
+    return tuple(joined)

@@ -61,7 +61,9 @@ class Traces:
         """Read several columns at once, which takes less time than one after the other."""
         missing = [name for name in columns if (table, name) not in self._columns]
         if missing:
-            arrow = self._read(table, missing)
+            if self._run is None:
+                raise ValueError(f"no trace to read {table}.{missing[0]} of")
+            arrow = self._run.arrow(table, missing)
             for name in missing:
                 column = arrow.column(name)
                 self._columns[table, name] = (
@@ -134,18 +136,13 @@ class Traces:
         """Nanoseconds from start to end of each row."""
         key = (table, "")
         if key not in self._columns:
-            self._columns[key] = self._durations(table)
+            durations, first = np.empty(self.length(table), dtype=np.int64), 0
+            for start, end in self.scan(table, "start_ns", "end_ns"):
+                np.subtract(end, start, out=durations[first : first + len(start)])
+                first += len(start)
+            self._columns[key] = durations
         values: Int64s = self._columns[key]
         return values
-
-    def _durations(self, table: str) -> Int64s:
-        if (table, "start_ns") in self._columns and (table, "end_ns") in self._columns:
-            return self.numbers(table, "end_ns") - self.numbers(table, "start_ns")
-        durations, first = np.empty(self.length(table), dtype=np.int64), 0
-        for start, end in self.scan(table, "start_ns", "end_ns"):
-            np.subtract(end, start, out=durations[first : first + len(start)])
-            first += len(start)
-        return durations
 
     def scan(self, table: str, *columns: str) -> Iterator[list[Int64s]]:
         """Integer columns piece by piece, without keeping them; in one piece where they are kept already."""
@@ -156,11 +153,6 @@ class Traces:
             return
         for batch in self._run.scan(table, columns):
             yield [integers(column, NONE) for column in batch.columns]
-
-    def _read(self, table: str, columns: list[str]) -> pa.Table:
-        if self._run is None:
-            raise ValueError(f"no trace to read {table}.{columns[0]} of")
-        return self._run.arrow(table, columns)
 
 
 NO_TRACES: Final = Traces(None)

@@ -72,7 +72,8 @@ def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str
     products_tf32 = any(_tf32(each) for each in operations if _has(each, aten.PRODUCTS))
     parts = ["".join(f"{line}\n" for line in _head(hot, operations, run, command))]
     for number, operation in enumerate(operations, 1):
-        allowed = _allows_tf32(operation, products_tf32)
+        allowed = _tf32(operation) if _has(operation, aten.CONVOLUTIONS) else None
+        allowed = products_tf32 if _has(operation, aten.PRODUCTS) else allowed
         parts.append("".join(f"{line}\n" for line in _operation(hot, operation, number, allowed)))
     return "\n\n".join(parts)
 
@@ -327,13 +328,6 @@ def _tf32(operation: Operation) -> bool:
     has_float32 = any(isinstance(each, Tensor) and each.dtype == "float32" for each in arguments)
     names = (kernel.full_name for form in operation.forms for kernel in form.kernels)
     return has_float32 and _has(operation, (*aten.PRODUCTS, *aten.CONVOLUTIONS)) and aten.uses_tf32(names)
-
-
-def _allows_tf32(operation: Operation, products_tf32: bool) -> bool | None:
-    """The setting that its kernels show; None for an operation that has none."""
-    if _has(operation, aten.PRODUCTS):
-        return products_tf32
-    return _tf32(operation) if _has(operation, aten.CONVOLUTIONS) else None
 
 
 def _number(value: float) -> str:

@@ -150,11 +150,10 @@ def _divided(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int)
         if width and blocks[-1] and widths[0] + sum(widths[each] for each in [*blocks[-1], place]) > width + _GAP:
             blocks.append([])
         blocks[-1].append(place)
-    return [_aligned(row, block, widths) for block in blocks for row in (headings, *rows)]
-
-
-def _aligned(row: Sequence[str], columns: Sequence[int], widths: Sequence[int]) -> str:
-    """The first cell of a row flush left, and some of the others flush right with their marks below one another."""
-    first = row[0] + " " * (widths[0] - _GAP - cell_len(row[0]))
-    cells = (" " * (widths[each] - cell_len(row[each])) + row[each] for each in columns)
-    return "".join([first, *cells]).rstrip()
+    lines = []
+    for block in blocks:
+        for row in (headings, *rows):
+            first = row[0] + " " * (widths[0] - _GAP - cell_len(row[0]))
+            # The others flush right, with their marks below one another.
+            lines.append("".join([first, *(" " * (widths[each] - cell_len(row[each])) + row[each] for each in block)]).rstrip())
+    return lines

@@ -8,6 +8,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import HostParts, RankActivities
 from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span
+from warpladder.dashboard.core.critical_path.waits import LONG_AGO
 from warpladder.dashboard.core.traces import NONE
 
 #: What a segment of the path is. The first ones are the kinds of `Work`, in their order.
@@ -55,7 +56,9 @@ def walk(ranks: Ranks, span: Span, arrivals: Arrivals) -> pd.DataFrame:
         Its segments by time, `COLUMNS`. They cover the span without gap or overlap.
     """
     path = _Path(span.end_ns, span.start_ns)
-    rank, work = span.rank, _ending_at(ranks.of(span.rank), span.end_ns)
+    ends = ranks.of(span.rank).work.end
+    last = np.where(ends <= span.end_ns, ends, LONG_AGO)
+    rank, work = span.rank, int(np.argmax(last)) if (last > LONG_AGO).any() else NONE
     seen: set[tuple[int, int]] = set()
     while work != NONE and path.now > path.begin and (rank, work) not in seen:
         seen.add((rank, work))
@@ -64,13 +67,6 @@ def walk(ranks: Ranks, span: Span, arrivals: Arrivals) -> pd.DataFrame:
     path.back_to(path.begin, rank, "idle", "")
     rows = pd.DataFrame(path.rows[::-1], columns=list(COLUMNS))
     return rows.astype({"rank": "int64", "start_ns": "int64", "end_ns": "int64", "overlap_ns": "int64", "inferred": bool})
-
-
-def _ending_at(activities: RankActivities, time: int) -> int:
-    """The work that ends last at a time or before it; `NONE` without any."""
-    end = activities.work.end
-    before = np.flatnonzero(end <= time)
-    return int(before[np.argmax(end[before])]) if len(before) else NONE
 
 
 def _through_work(path: _Path, ranks: Ranks, arrivals: Arrivals, rank: int, work: int) -> tuple[int, int]:

@@ -122,7 +122,9 @@ class Graphs:
         of_launch = np.full(int(launch.max()) + 1, -1)
         np.maximum.at(of_launch, launch, reason)
         proven = of_launch[launch] < 0
-        self._note(rows[~proven], of_launch[launch[~proven]])
+        # The reason of the profile that matches most is kept.
+        matched, refused, why = np.array([*self._matched, -1]), rows[~proven], of_launch[launch[~proven]]
+        self.reason_of[refused] = np.where(matched[why] > matched[self.reason_of[refused]], why, self.reason_of[refused])
         return self._copied(calls, eager, rows[proven], launch[proven], origin[proven])
 
     def _reason(self, error: _Unproven) -> int:
@@ -137,11 +139,6 @@ class Graphs:
         if same.any():
             error = _Unproven("several of its streams match the same kernels of the profile without it", 0)
             reason[np.isin(launch, launch[order][1:][same])] = self._reason(error)
-
-    def _note(self, rows: Int64s, reason: Int64s) -> None:
-        """Keep the reason of the profile that matches most."""
-        matched = np.array([*self._matched, -1])
-        self.reason_of[rows] = np.where(matched[reason] > matched[self.reason_of[rows]], reason, self.reason_of[rows])
 
     def _copied(self, calls: Calls, eager: "_Eager", rows: Int64s, launch: Int64s, origin: Int64s) -> Calls:
         """The calls with copies for each launch of those that its work has in the profile, and of the calls around them."""

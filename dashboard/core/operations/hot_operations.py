@@ -511,12 +511,6 @@ _MOST_SHAPES: Final = 3
 _MOST_NAMES: Final = 4
 
 
-def _short(name: str) -> str:
-    """The name of an operator as a part of a name of Python."""
-    short = aten.plain(name)
-    return f"{short.strip('_')}_in_place" if short.endswith("_") and not short.endswith("__") else short.strip("_")
-
-
 def _tensors(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
     """The tensors of a call, or the inputs of a chain."""
     for part in arguments:
@@ -558,7 +552,10 @@ class _Namer:
 
     def _new(self, name: str, kinds: tuple[str, ...], tensors: Sequence[Tensor]) -> str:
         real = next((each.dtype for each in tensors if each.dtype not in aten.WHOLE), tensors[0].dtype)
-        parts = list(map(_short, name.split(", ")))
+        parts = []
+        for short in map(aten.plain, name.split(", ")):
+            in_place = short.endswith("_") and not short.endswith("__")
+            parts.append(f"{short.strip('_')}_in_place" if in_place else short.strip("_"))
         if len(parts) > _MOST_NAMES:
             parts = [f"{parts[0]}_to_{parts[-1]}_{len(parts)}"]
         base = "_".join(filter(None, ("aten", *parts, _SUFFIXES.get(real, real))))

@@ -137,19 +137,14 @@ def _argument(dims: Any, kind: Any, strides: Any, concrete: Any) -> Any:
     if kind == "ScalarList":
         return _numbers(concrete)
     if kind == _LIST:
-        return _tensors(dims, strides)
+        if not (isinstance(dims, list) and isinstance(strides, list) and len(dims) == len(strides)):
+            raise NotRebuilt(NO_SHAPES)
+        return [_tensor(extents, "", steps) for extents, steps in zip(dims, strides, strict=True)]  # the trace lacks their type
     if kind == "GenericList":
         raise NotRebuilt("the trace lacks what its list of tensors and others holds")
     if not isinstance(kind, str) or kind not in aten.TYPES:
         raise NotRebuilt(f"an argument of type {str(kind)[:40]}, which has no numbers")
     return _tensor(dims, aten.TYPES[kind], strides)
-
-
-def _tensors(dims: Any, strides: Any) -> list[Tensor]:
-    """A list of tensors, whose type a trace lacks. Raises NotRebuilt."""
-    if not (isinstance(dims, list) and isinstance(strides, list) and len(dims) == len(strides)):
-        raise NotRebuilt(NO_SHAPES)
-    return [_tensor(extents, "", steps) for extents, steps in zip(dims, strides, strict=True)]
 
 
 def _tensor(dims: Any, dtype: str, strides: Any) -> Tensor:
