@@ -3,6 +3,8 @@
 import argparse
 import contextlib
 
+import pandas as pd
+
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.core import critical_path, lateness, run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need
@@ -65,6 +67,6 @@ def _job(job: runs.NamedRun) -> None:
         runs.ask(job, query)
     runs.ask(job, collectives.collectives, together=runs.ask(job, collectives.many_groups))
     runs.ask(job, kernels.kernels, None)
-    iterations = runs.ask(job, paths.iterations).frame
+    iterations: pd.DataFrame = runs.ask(job, paths.iterations)
     if len(iterations):
         runs.ask(job, paths.path, critical_path.typical(iterations))

@@ -13,6 +13,7 @@ from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, 
 from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.critical_path import query
+from warpladder.data.store import StoreError
 
 _LANE_PX: Final = 26
 #: Of more lanes than fit one screen so.
@@ -189,12 +190,12 @@ def _gain_hover(row: dict[Any, Any], found: CriticalPath) -> str:
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The path of the typical iteration, and the gains; nothing where the profiles of its ranks cannot be read."""
-    iterations = query.iterations(data).frame if data.job else pd.DataFrame()
-    if iterations.empty:
+    try:
+        iterations = query.iterations(data) if data.job else pd.DataFrame()
+        found = query.path(data, paths.typical(iterations)) if len(iterations) else None
+    except StoreError:
         return
-    found = query.path(data, paths.typical(iterations)).path
-    if found is None:
-        return
-    yield over_time(found, look)
-    if len(found.kernels):
-        yield gains(found, look)
+    if found is not None:
+        yield over_time(found, look)
+        if len(found.kernels):
+            yield gains(found, look)

@@ -1,6 +1,6 @@
 """Critical path: the chain of activities that an iteration waits for, and what a faster kernel would give."""
 
-from typing import Final, NoReturn
+from typing import Final
 
 import pandas as pd
 import streamlit as st
@@ -17,16 +17,13 @@ def draw(run: store.Run) -> None:
     """Draw the page."""
     if not runs.load(run).job:
         widgets.no_job(run)
-    iterations = runs.ask(run, queries.iterations)
-    if iterations.why_not:
-        _without_profiles(iterations.why_not)
-    if iterations.frame.empty:
-        widgets.nothing("No iteration of this job has device work.", "Choose another run above.")
-    iteration = _chosen(iterations.frame)
-    found = runs.ask(run, queries.path, iteration)
-    path = found.path
+    try:
+        iterations: pd.DataFrame = runs.ask(run, queries.iterations)
+        path = runs.ask(run, queries.path, _chosen(iterations)) if len(iterations) else None
+    except store.StoreError as error:
+        widgets.nothing(f"The path needs the profiles of the ranks. {error}.", "Import the job again.")
     if path is None:
-        _without_profiles(found.why_not)
+        widgets.nothing("No iteration of this job has device work.", "Choose another run above.")
     look = runs.look_of(run, widgets.theme())
     for line in queries.notes(path):
         st.info(plain(line))
@@ -41,10 +38,6 @@ def draw(run: store.Run) -> None:
     if len(host):
         st.markdown("## The host on the path")
         widgets.table_of_times(host, _HOST)
-
-
-def _without_profiles(why: str) -> NoReturn:
-    widgets.nothing(f"The path needs the profiles of the ranks. {why}.", "Import the job again.")
 
 
 def _chosen(iterations: pd.DataFrame) -> int | None:

@@ -1,6 +1,6 @@
 """The critical path of an iteration in the words and pieces of the page."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,6 @@ from warpladder.dashboard.core.critical_path import CriticalPath
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.trace.describe import short_names
-from warpladder.data.store import StoreError
 
 #: Kind of a segment -> its words.
 KINDS: Final = {
@@ -34,45 +33,23 @@ MOST_LANES: Final = 24
 OTHERS: Final = -1
 
 
-@dataclass(frozen=True)
-class Iterations:
-    """The iterations with device work, or why they are not known; a row for each."""
-
-    frame: pd.DataFrame
-    why_not: str = ""
+def iterations(data: RunData) -> pd.DataFrame:
+    """See `critical_path.iterations`. Raises StoreError: the profile of a rank cannot be read."""
+    return paths.iterations(data.job)
 
 
-@dataclass(frozen=True)
-class Found:
-    """The critical path of an iteration, or why there is none.
+def path(data: RunData, iteration: int | None) -> CriticalPath:
+    """The critical path of an iteration, whose `kernels` have a short name, `kernel`; see `critical_path.critical_path`.
 
-    Attributes:
-        path: None without one. Its `kernels` have a short name, `kernel`.
+    Raises:
+        StoreError: the profile of a rank cannot be read.
     """
-
-    path: CriticalPath | None
-    why_not: str = ""
-
-
-def iterations(data: RunData) -> Iterations:
-    """See `critical_path.iterations`."""
-    try:
-        return Iterations(paths.iterations(data.job))
-    except StoreError as error:
-        return Iterations(pd.DataFrame(columns=["iteration", "start_ns", "end_ns", "duration_ns"]), str(error))
-
-
-def path(data: RunData, iteration: int | None) -> Found:
-    """The critical path of an iteration; see `critical_path.critical_path`."""
-    try:
-        found = paths.critical_path(data.job, iteration)
-    except StoreError as error:
-        return Found(None, str(error))
+    found = paths.critical_path(data.job, iteration)
     shorts = short_names(found.kernels["name"].tolist())
     kernels = found.kernels.assign(gain_percent=100 * found.kernels["gain_ns"] / found.span.duration_ns)
     kernels.insert(0, "kernel", [shorts[name] for name in kernels["name"]])
     kernels["kind"] = kernels["kind"].map(lambda kind: word(found, kind))
-    return Found(replace(found, kernels=kernels))
+    return replace(found, kernels=kernels)
 
 
 def word(found: CriticalPath, kind: str) -> str:

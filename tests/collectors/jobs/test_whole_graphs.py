@@ -79,10 +79,9 @@ def test_the_charts_show_what_is_known(tmp_path: Path) -> None:
 def test_graphs_on_the_critical_path_are_no_compute_and_a_note_tells_so(tmp_path: Path) -> None:
     data = load(imported(tmp_path, Notes()))
     found = critical_path.path(data, 2)
-    assert found.path
-    kinds = critical_path.by_kind(found.path).set_index("kind")["time_ns"]
+    kinds = critical_path.by_kind(found).set_index("kind")["time_ns"]
     assert kinds["CUDA graphs"] == 100 * _US and "compute" not in kinds
-    assert any("traced as a whole" in note for note in critical_path.notes(found.path))
+    assert any("traced as a whole" in note for note in critical_path.notes(found))
 
 
 @pytest.mark.slow
