@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
@@ -217,7 +217,9 @@ def build(traces: Traces) -> Lanes | None:
     end = max(int(max(events.start.max(), events.end.max())) for events in every)
     lanes: list[Lane] = []
     if device is not None:
-        lanes += _device_lanes(device)
+        for owner, rows in _sorted_groups(device.keys, device.start, device.end):
+            label = "no stream" if owner[-1] == NONE else f"stream {owner[-1]}"
+            lanes += _layered("device", owner, label, device, rows)
     if ranges is not None:
         # Start/end ranges need not nest. Their lanes are below the lanes of push/pop ranges.
         free = np.asarray(traces.texts("ranges", "style") == "start_end")
@@ -230,9 +232,8 @@ def build(traces: Traces) -> Lanes | None:
     lanes.sort(key=_order)
     kernels = sum(len(batch[0]) for batch in traces.scan("kernels", "device")) if "kernels" in held else 0
     too_deep = sum(len(events.start) for events in every) - sum(map(len, lanes))
-    return Lanes(
-        tuple(_grouped(lane, process) for lane in lanes), begin, max(end, begin + 1), kernels, too_deep, traces.of_ranks
-    )
+    named = tuple(replace(lane, group=_heading(lane, process)) for lane in lanes)
+    return Lanes(named, begin, max(end, begin + 1), kernels, too_deep, traces.of_ranks)
 
 
 def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:
@@ -267,16 +268,9 @@ def _order(lane: Lane) -> tuple[Any, ...]:
     return (process, lane.kind != "device", *place, lane.kind == "calls", lane.level)
 
 
-def _grouped(lane: Lane, process: str) -> Lane:
+def _heading(lane: Lane, process: str) -> str:
     what = f"GPU {lane.owner[1]}" if lane.kind == "device" else f"thread {lane.owner[1]}"
-    group = f"{process} {lane.owner[0]} · {what}" if process else what
-    return Lane(lane.kind, lane.owner, group, lane.label, lane.start, lane.covered, lane.row, lane.level)
-
-
-def _device_lanes(events: _Events) -> Iterator[Lane]:
-    for owner, rows in _sorted_groups(events.keys, events.start, events.end):
-        label = "no stream" if owner[-1] == NONE else f"stream {owner[-1]}"
-        yield from _layered("device", owner, label, events, rows)
+    return f"{process} {lane.owner[0]} · {what}" if process else what
 
 
 def _range_lanes(events: _Events, free: npt.NDArray[np.bool_], trace_end: int) -> Iterator[Lane]:

@@ -222,6 +222,17 @@ def no_job(run: store.Run) -> NoReturn:
     pages.end()
 
 
+def no_operators(run: store.Run) -> NoReturn:
+    """Say that a run has no operators, with the runs that have some and the command that imports one. Ends the page."""
+    if run.left_out:
+        st.info(plain(f"This run has no operators that can be read. {' '.join(run.left_out.values())}."))
+    else:
+        st.info("This run has no operators of PyTorch. Import a trace of PyTorch's profiler, then choose it above:")
+        st.code("warpladder import trace.json.gz", language="bash")
+    offer_runs()
+    pages.end()
+
+
 def attribution(run: store.Run) -> None:
     """Say how much device time is attributed to ranges. For a recording, only where some of it is attributed by time."""
     shares = runs.ask(runs.as_recorded(run), of_ranges.shares)

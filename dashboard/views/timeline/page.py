@@ -130,8 +130,8 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     runs.share(runs.as_recorded(run), build)
     coloring = runs.share(run, queries.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
-    begin, end = _window(run, lanes)
-    measured = _measured(run, lanes)
+    begin, end = _span(run, lanes, "window", "window", "; showing all of it") or (lanes.begin_ns, lanes.end_ns)
+    measured = _span(run, lanes, "measure", "measured span")
     address = state.text_of("chosen", run.run_id)
     chosen = selection.parse(address, traces)
     if address and chosen is None:
@@ -208,21 +208,12 @@ def _search_hits(
     return {**empty, "total": len(hits), "place": place, "marks": hits.bins(window.edges).tolist()}
 
 
-def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
-    """The window of the URL, on the trace's clock; the whole trace where the URL has no window."""
-    address = state.text_of("window", run.run_id)
-    window = _parse_span(lanes, address)
-    if address and window is None:
-        st.caption(plain(f"The link asks for the window {short(address)}, which is not in this trace; showing all of it."))
-    return window or (lanes.begin_ns, lanes.end_ns)
-
-
-def _measured(run: store.Run, lanes: Lanes) -> tuple[int, int] | None:
-    """The measured span of the URL, on the trace's clock."""
-    address = state.text_of("measure", run.run_id)
+def _span(run: store.Run, lanes: Lanes, name: str, what: str, instead: str = "") -> tuple[int, int] | None:
+    """A span of the URL, on the trace's clock; None where the URL has none, or none of this trace, which is told."""
+    address = state.text_of(name, run.run_id)
     span = _parse_span(lanes, address)
     if address and span is None:
-        st.caption(plain(f"The link asks for the measured span {short(address)}, which is not in this trace."))
+        st.caption(plain(f"The link asks for the {what} {short(address)}, which is not in this trace{instead}."))
     return span
 
 

@@ -1,7 +1,7 @@
 """Forecast: what a step gains from the best variants of its operations, and what became of it."""
 
 from math import isnan
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 import streamlit as st
 
@@ -12,13 +12,12 @@ from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.core.operations.step_words import about_steps, advice
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
-from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.time.forecast import chart as charts
 from warpladder.dashboard.views.time.forecast import query as queries
 from warpladder.data import store
 
-_PROFILE: Final = "warpladder import trace.json.gz"
 _RECORD: Final = "warpladder extract {} --out bench_job.py\nwarpladder record bench_job.py"
 _NO_RUN: Final = "none"
 _GRAPHS: Final = "The operators of CUDA graphs come from the other profiles of this GPU, where these have the same kernels in the same order."
@@ -29,9 +28,11 @@ _MOST_OTHERS: Final = 20
 def draw(run: store.Run) -> None:
     """Draw the page."""
     if not runs.ask(run, queries.has_work):
-        _without_operators(run)
+        widgets.no_operators(run)
     with widgets.controls():
-        profile = _Profile(runs.as_recorded(run), _rank(run), _ceilings(run), tuple(each.run for each in _others(run)))
+        known = Ceilings.of(str(run.info["device_name"] or ""), (each.run for each in runs.context().every)).values
+        others = tuple(each.run for each in _others(run))
+        profile = _Profile(runs.as_recorded(run), _rank(run), tuple(sorted(known.items())), others)
         program = _program(profile)
         if program.hot.on_host:
             widgets.nothing(
@@ -43,7 +44,9 @@ def draw(run: store.Run) -> None:
         after = _choose("after", "Profile after", _others(run), "A later profile of the program, with operations replaced.")
     found = runs.ask(run, _found, profile, recording)
     if recording is None:
-        _how_to_record(profile)
+        st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
+        option = "" if profile.rank is None else f" --rank {profile.rank}"
+        st.code(_RECORD.format(f"{profile.run.run.run_id}{option}"), language="bash")
     if len(found.stages) > 1:
         widgets.show_chart(widgets.drawn(charts.waterfall, found.stages, found.forecast, runs.look_of(run, widgets.theme())))
     else:
@@ -60,13 +63,6 @@ def draw(run: store.Run) -> None:
         st.caption(plain(f"{_GRAPHS} {why[0].upper()}{why[1:]}."))
     st.markdown("## Operations")
     widgets.table_of_times(found.operations, _OPERATIONS)
-
-
-def _without_operators(run: store.Run) -> NoReturn:
-    st.info("This run has no operators of PyTorch. Import a trace of PyTorch's profiler, then choose it above:")
-    st.code(_PROFILE, language="bash")
-    widgets.offer_runs()
-    pages.end()
 
 
 def _rank(run: store.Run) -> int | None:
@@ -88,11 +84,6 @@ class _Profile(NamedTuple):
 
 def _program(profile: _Profile) -> Program:
     return runs.share(profile.run, queries.program, profile.rank, profile.ceilings, profile.others)
-
-
-def _ceilings(run: store.Run) -> tuple[tuple[str, float], ...]:
-    ceilings = Ceilings.of(str(run.info["device_name"] or ""), (each.run for each in runs.context().every))
-    return tuple(sorted(ceilings.values.items()))
 
 
 def _recordings(program: Program) -> list[ListedRun]:
@@ -135,12 +126,6 @@ def _choose(key: str, label: str, offered: list[ListedRun], help: str, *, at_fir
     title = lambda name: by_name[name].title if name in by_name else name  # noqa: E731
     chosen = by_name.get(state.choose(key, label, names, text=title, help=help, always=at_first))
     return runs.as_recorded(chosen.run) if chosen else None
-
-
-def _how_to_record(profile: _Profile) -> None:
-    option = "" if profile.rank is None else f" --rank {profile.rank}"
-    st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
-    st.code(_RECORD.format(f"{profile.run.run.run_id}{option}"), language="bash")
 
 
 def _after(profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> None:

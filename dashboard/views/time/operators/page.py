@@ -1,14 +1,14 @@
 """Operators: the operators of PyTorch that take the most time, and the kernels that each launched."""
 
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.trace.operators import place_of
-from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import slug
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.dashboard.views.time.operators import chart as charts
@@ -16,7 +16,6 @@ from warpladder.dashboard.views.time.operators import query as queries
 from warpladder.dashboard.views.time.operators.query import By
 from warpladder.data import store
 
-_IMPORT: Final = "warpladder import trace.json.gz"
 _LABELS: Final[dict[str, str]] = {
     "name": "by name",
     "shape": "by shape",
@@ -74,7 +73,7 @@ _OF_KERNELS: Final = {
 def draw(run: store.Run) -> None:
     """Draw the page."""
     if not runs.load(run).traces.has_operators:
-        _nothing(run)
+        widgets.no_operators(run)
     by = _by(run)
     frame, totals = runs.ask(run, queries.operators, by), runs.ask(run, queries.totals)
     look = runs.look_of(run, widgets.theme())
@@ -86,17 +85,6 @@ def draw(run: store.Run) -> None:
     widgets.show_chart(widgets.drawn(charts.leading, frame, totals, look, by), on_click=choose)
     _table(frame, names, choose)
     _kernels(run, by, frame.iloc[_place(run, names)])
-
-
-def _nothing(run: store.Run) -> NoReturn:
-    """Say that a run has no operators, with the runs that have some and the command that imports one. Ends the page."""
-    if run.left_out:
-        st.info(plain(f"This run has no operators that can be read. {' '.join(run.left_out.values())}."))
-    else:
-        st.info("This run has no operators of PyTorch. Import a trace of PyTorch's profiler, then choose it above:")
-        st.code(_IMPORT, language="bash")
-    widgets.offer_runs()
-    pages.end()
 
 
 def _by(run: store.Run) -> By:
