@@ -6,7 +6,7 @@ import html
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -46,13 +46,10 @@ def patterns(colors: Sequence[str]) -> list[str]:
     """
     result: list[str] = []
     for color in colors:
-        used = [pattern for pattern, other in zip(result, colors, strict=False) if _same_lightness(color, other)]
+        alike = (abs(lightness(color) - lightness(other)) < LIGHTNESS_STEP for other in colors)
+        used = [pattern for pattern, same in zip(result, alike, strict=False) if same]
         result.append(min(_HATCHES, key=used.count))
     return result
-
-
-def _same_lightness(one: str, other: str) -> bool:
-    return abs(lightness(one) - lightness(other)) < LIGHTNESS_STEP
 
 
 def _linear(channel: float) -> float:
@@ -132,6 +129,22 @@ def hatch(shape: str | list[str], solidity: float = 0.2) -> dict[str, Any]:
     return {"shape": shape, "fillmode": "overlay", "size": 5, "solidity": solidity}
 
 
+def words_beside(words: str, x: Any, y: Any, shift: float = 6, **options: Any) -> dict[str, Any]:
+    """An annotation whose words, escaped by `template.text`, begin so many pixels right of a place."""
+    place = {"x": x, "y": y, "xanchor": "left", "xshift": shift}
+    return {**place, "text": words, "showarrow": False, "font": {"size": 12}, **options}
+
+
+def word_right(words: str, shift: float, y: float, color: str, **options: Any) -> dict[str, Any]:
+    """An annotation of a column of words, which begins so many pixels right of the plot."""
+    return words_beside(text(words), 1, y, shift, xref="paper", **{"font": {"size": 12, "color": color}, **options})
+
+
+def heading_right(words: str, shift: float, look: "Look") -> dict[str, Any]:
+    """The heading of a column of `word_right`, above the plot."""
+    return word_right(words, shift, 1, look.tones.muted, yref="paper", yanchor="bottom")
+
+
 def name_rows(figure: go.Figure, names: Sequence[str], look: "Look", **options: Any) -> None:
     """Write names beside horizontal bars, which are at 0, 1, 2 and so on from the top.
 
@@ -202,17 +215,8 @@ _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
 _RUNG_COLORS: Final = (0, 7, 5, 4, 11, 10, 1, 3, 9, 2, 6, 8)
 #: The symbols of variants. There are 11 symbols and 12 colours, so that a pair of both comes again after 132 rungs only.
 SYMBOLS: Final = (
-    "circle",
-    "square",
-    "diamond",
-    "triangle-up",
-    "x",
-    "star",
-    "triangle-down",
-    "pentagon",
-    "cross",
-    "hexagram",
-    "hourglass",
+    *("circle", "square", "diamond", "triangle-up", "x", "star"),
+    *("triangle-down", "pentagon", "cross", "hexagram", "hourglass"),
 )
 #: The ending of a symbol's name in each role, so that a peer never looks like a rung. The last symbol has no such forms.
 _ENDINGS: Final = {"rung": "", "peer": "-open", "host": "-dot"}
@@ -477,6 +481,14 @@ def measured(frame: pd.DataFrame, device: str, *further: str) -> str:
     )
     kinds = " and ".join(kind for kind in dict.fromkeys(frame["interval_kind"]) if kind)
     return " ".join([f"{device}; {how}; medians with {kinds}; {samples(frame['n'])}.", *filter(None, further)])
+
+
+def drawn_beside(beside: Beside | None, frame: pd.DataFrame, column: str) -> Beside | None:
+    """The rows of the second device that are drawn: those of the variants of the frame, with the column. None where there is no such row."""
+    if beside is None:
+        return None
+    rows = beside.frame[beside.frame["variant"].isin(frame["variant"]) & beside.frame[column].notna()]
+    return replace(beside, frame=rows) if len(rows) else None
 
 
 def of_second(beside: Beside, marks: str) -> str:

@@ -17,6 +17,7 @@ from warpladder.dashboard.ui.template import (
     above_ceiling,
     blank,
     error_bars,
+    heading_right,
     hover,
     name_rows,
     palette,
@@ -26,6 +27,7 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
     timing,
+    word_right,
 )
 from warpladder.dashboard.views.devices import query
 from warpladder.dashboard.views.devices.query import Rate
@@ -176,20 +178,13 @@ def _words(shown: Shown, look: Look) -> list[dict[str, Any]]:
     a, b = labels(shown.devices)
     heads = {"a": a, "b": b, "ratio": f"{b} / {a}", "wins": "wins on"}
     wins = {"both": "both", "A": a, "B": b, "": ""}
-    items = [_word(head, column, 1, look.tones.muted, yref="paper", yanchor="bottom") for column, head in heads.items()]
+    items = [heading_right(head, _COLUMNS[column], look) for column, head in heads.items()]
     for row, pair in enumerate(shown.pairs):
-        items += [
-            _word(format_duration(pair.a.median_ns.value), "a", row, look.tones.text),
-            _word(format_duration(pair.b.median_ns.value), "b", row, look.tones.text),
-            _word(format_ratio(pair.ratio.value), "ratio", row, look.tones.text),
-            _word(wins[pair.wins], "wins", row, look.tones.good if pair.wins == "both" else look.tones.bad),
-        ]
+        times = (format_duration(cell.median_ns.value) for cell in (pair.a, pair.b))
+        figures = (*times, format_ratio(pair.ratio.value), wins[pair.wins])
+        tones = (*(look.tones.text,) * 3, look.tones.good if pair.wins == "both" else look.tones.bad)
+        items += [word_right(*each) for each in zip(figures, _COLUMNS.values(), (row,) * 4, tones, strict=True)]
     return items
-
-
-def _word(words: str, column: str, y: float, color: str, **options: Any) -> dict[str, Any]:
-    place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": _COLUMNS[column], "y": y}
-    return {**place, "text": text(words), "showarrow": False, "font": {"size": 12, "color": color}, **options}
 
 
 def _hover(cell: Cell) -> str:

@@ -1,8 +1,8 @@
 """The ladder of one case as bars."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import pandas as pd
@@ -30,8 +30,10 @@ from warpladder.dashboard.ui.template import (
     Look,
     above_ceiling,
     blank,
+    drawn_beside,
     error_bars,
     hatch,
+    heading_right,
     hover,
     measured,
     of_second,
@@ -39,6 +41,7 @@ from warpladder.dashboard.ui.template import (
     slug,
     text,
     ticks,
+    word_right,
 )
 from warpladder.dashboard.views.ladder.query import Rung, RungBeside, contestants, leaders
 
@@ -49,11 +52,10 @@ _LEAST_HEIGHT_PX: Final = 140  # room for the axis below a single row
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels from the right end of the bars. They are apart in the widest of the fonts too.
-_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120, "floor": 172, "error": 240}
+_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120, "% of floor": 172}
 _COLUMNS_PX: Final = 238
-_ERROR_PX: Final = 48
-_ENERGY_PX: Final = 60
-_PINNED_PX: Final = 62
+#: Widths of the further columns, which stand after them.
+_FURTHER_PX: Final = {"error": 48, "energy": 60, "vs pinned": 62}
 #: Height of a line of words about one of several floors.
 _FLOOR_PX: Final = 14
 #: The most ticks. The bars are narrow, because the page shows the source beside them.
@@ -104,7 +106,7 @@ def ladder(
     shown = pd.concat([timed, failed]).sort_index()
     rows = records(_Row, _place(shown))
     with_samples = [row for row in rows if row.n]
-    second = _second(beside, timed)
+    second = drawn_beside(beside, timed, "median_ns")
     times = pd.concat([timed, second.frame]) if second else timed
     logarithmic = scale == "log" or (scale == "auto" and times["median_ns"].max() > _BAR_RANGE * times["median_ns"].min())
     depth = rows[-1].y + 1.3
@@ -125,20 +127,15 @@ def ladder(
     figure.update_yaxes(range=[depth - 0.6, -0.95], showgrid=False, ticks="", zeroline=False, **labels)
     figure.update_yaxes(tickfont={"color": look.tones.text})
     above = _FLOOR_PX * len(floor_words) if len(floor_words) > 1 else 0
+    places, room = dict(_COLUMNS), _COLUMNS_PX
+    for (column, width), shown_too in zip(_FURTHER_PX.items(), (mixed, metered, pinned is not None), strict=True):
+        if shown_too:
+            places[column], room = room + 2, room + width
     figure.update_layout(
         showlegend=False,
-        margin={
-            "r": _COLUMNS_PX + mixed * _ERROR_PX + metered * _ENERGY_PX + (pinned is not None) * _PINNED_PX,
-            "t": 28 + above,
-        },
+        margin={"r": room, "t": 28 + above},
         height=figure.layout.height + above,
-        annotations=[
-            *floor_words,
-            *_columns(rows, look, mixed),
-            *(_energies(rows, look, mixed) if metered else []),
-            *_over_pinned(rows, look, mixed * _ERROR_PX + metered * _ENERGY_PX, pinned),
-            *group_words,
-        ],
+        annotations=[*floor_words, *_columns(rows, look, places, pinned or {}), *group_words],
         shapes=[*floor_line, *group_lines],
     )
     skipped = frame.loc[(frame["n"] == 0) & (frame["status"] == "skipped"), "variant"]
@@ -150,30 +147,20 @@ def ladder(
         above_ceiling(timed),
         sentence(_passed(timed)),
         "Error: relative error (L2 norm) against float64." if mixed else "",
-        _on_energy(with_samples) if metered else "",
+        _on_energy(next(row for row in rows if row.energy_mj.known)) if metered else "",
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
     first = with_samples[0]
-    name = slug(
-        "ladder", first.workload, first.case, first.scope, first.cache, *(("beside", second.names[1]) if second else ())
-    )
+    besides = ("beside", second.names[1]) if second else ()
+    name = slug("ladder", first.workload, first.case, first.scope, first.cache, *besides)
     data = second.with_rows_of(frame) if second else frame
     shown_columns = data if metered else data.drop(columns=list(energy.COLUMNS))
     return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
 
 
-def _second(beside: Beside | None, timed: pd.DataFrame) -> Beside | None:
-    """The rows of the second device that are drawn: those of the variants of the frame. None where there is no such row."""
-    if beside is None:
-        return None
-    rows = beside.frame[beside.frame["variant"].isin(timed["variant"])]
-    return replace(beside, frame=rows) if len(rows) else None
-
-
-def _on_energy(rows: list[_Row]) -> str:
+def _on_energy(one: _Row) -> str:
     """The sentence of the note about the energy of an execution, and how far that of identical code differs."""
-    one = next(row for row in rows if row.energy_mj.known)
     noise = f"; two copies of the baseline differ by {format_percent(100 * (one.energy_noise - 1))} at most"
     return (
         f"Energy: of an execution, repeated with a hot L2, above {one.idle_w:.0f} W idle; median of {one.energy_n} loops"
@@ -240,7 +227,7 @@ def _draw_beside(figure: go.Figure, rows: list[_Row], look: Look, second: Beside
         name=text(second.names[1]),
         marker={"symbol": "diamond-open", "size": 13, "color": colors, "line": {"width": 1.8}},
         customdata=[places[mark.variant] for mark in marks],
-        hovertext=[_hover_beside(mark, second.names) for mark in marks],
+        hovertext=[_hover(mark, second.names[1], second.names[0]) for mark in marks],
         hoverinfo="text",
     )
 
@@ -306,41 +293,50 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
     return words, lines
 
 
-def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
-    """Columns right of the bars: time, gain, percent of floor, and the error where precisions are mixed."""
-    headings = [("time", "time"), ("gain", "gain"), ("% of floor", "floor"), *([("error", "error")] if mixed else [])]
-    words = [_word(heading, column, 1, look.tones.muted, yref="paper", yanchor="bottom") for heading, column in headings]
+def _columns(rows: list[_Row], look: Look, places: Mapping[str, int], pinned: Mapping[tuple[str, str], Change]) -> _Items:
+    """The columns of figures right of the bars.
+
+    Args:
+        places: column -> its left edge.
+        pinned: see `ladder`.
+    """
+    words = [heading_right(column, shift, look) for column, shift in places.items() if column != "spread"]
     for row in rows:
-        if mixed and row.n:
-            words.append(_word(format_error(row.rel_l2_error), "error", row.y, look.tones.text))
-        if row.n == 0:
-            words.append(_word(row.status.replace("_", " "), "time", row.y, look.tones.bad, hovertext=text(row.detail)))
-            continue
-        median = row.median_ns
-        words.append(_word(format_duration(median.value), "time", row.y, look.tones.text))
-        spread = format_half_width(median.value, median.low, median.high)
-        words.append(_word(spread, "spread", row.y, look.tones.muted, font={"size": 11, "color": look.tones.muted}))
-        words.append(_word(format_percent(row.percent_of_floor.value), "floor", row.y, look.tones.text))
-        if row.gain_verdict:
-            tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row.gain_verdict, look.tones.muted)
-            word = format_ratio(row.gain.value) if row.gain_verdict in ("faster", "slower") else row.gain_verdict
-            gain = word + "*" * int(row.crosses)
-            words.append(_word(gain, "gain", row.y, tone, hovertext=text(_gain(row))))
+        figures = _figures(row, look, pinned.get((row.variant, row.config)))
+        shown = {column: figure for column, figure in figures.items() if column in places}
+        words += [word_right(written, places[name], row.y, color, **about) for name, (written, color, about) in shown.items()]
     return words
 
 
-def _energies(rows: list[_Row], look: Look, mixed: bool) -> Iterator[dict[str, Any]]:
-    """The column of the energy of an execution, in the colour of the verdict against the baseline."""
-    at = {"xshift": _COLUMNS["error"] + mixed * _ERROR_PX}
-    yield _word("energy", "error", 1, look.tones.muted, yref="paper", yanchor="bottom", **at)
-    for row in rows:
-        if row.energy_mj.known:
-            tone = {"less": look.tones.good, "more": look.tones.bad}.get(row.energy_verdict, look.tones.text)
-            about = "; ".join(f"{label}: {value}" for label, value in _of_energy(row))
-            yield _word(format_energy(row.energy_mj.value), "error", row.y, tone, hovertext=text(about), **at)
+def _figures(row: _Row, look: Look, change: Change | None) -> dict[str, tuple[str, str, dict[str, Any]]]:
+    """Column -> the words of a row, their colour, and further options. A verdict has a colour."""
+    tones = look.tones
+    if row.n == 0:
+        return {"time": (row.status.replace("_", " "), tones.bad, {"hovertext": text(row.detail)})}
+    median, of_verdict = row.median_ns, {"faster": tones.good, "slower": tones.bad}
+    spread = format_half_width(median.value, median.low, median.high)
+    figures: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "error": (format_error(row.rel_l2_error), tones.text, {}),
+        "time": (format_duration(median.value), tones.text, {}),
+        "spread": (spread, tones.muted, {"font": {"size": 11, "color": tones.muted}}),
+        "% of floor": (format_percent(row.percent_of_floor.value), tones.text, {}),
+    }
+    if row.gain_verdict:
+        gain = format_ratio(row.gain.value) if row.gain_verdict in of_verdict else row.gain_verdict
+        tone = of_verdict.get(row.gain_verdict, tones.muted)
+        figures["gain"] = gain + "*" * int(row.crosses), tone, {"hovertext": text(_gain(row))}
+    if row.energy_mj.known:
+        tone = {"less": tones.good, "more": tones.bad}.get(row.energy_verdict, tones.text)
+        about = "; ".join(f"{label}: {value}" for label, value in _of_energy(row))
+        figures["energy"] = format_energy(row.energy_mj.value), tone, {"hovertext": text(about)}
+    if change:
+        about = f"{format_estimate(change.ratio, format_ratio)} the time of the pinned run: {change.verdict}"
+        tone = of_verdict.get(change.verdict, tones.muted)
+        figures["vs pinned"] = f"{change.ratio.value:.3f}×", tone, {"hovertext": text(about)}
+    return figures
 
 
-def _of_energy(row: _Row) -> list[tuple[str, str]]:
+def _of_energy(row: Rung) -> list[tuple[str, str]]:
     """Labels and values of the energy of a row, for a hover text."""
     figures = [("energy an execution", format_estimate(row.energy_mj, format_energy))]
     if row.per_watt.known:
@@ -349,30 +345,6 @@ def _of_energy(row: _Row) -> list[tuple[str, str]]:
         over = f"{format_estimate(row.energy_ratio, format_ratio)}, {row.energy_verdict}"
         figures.append((f"energy over {row.baseline}", over))
     return [*figures, ("in the loop", f"{format_duration(row.loop_ns)} at {row.loop_w:.0f} W")]
-
-
-def _over_pinned(
-    rows: list[_Row], look: Look, before: int, pinned: Mapping[tuple[str, str], Change] | None
-) -> Iterator[dict[str, Any]]:
-    """The last column: the time over the time of the pinned run, in the colour of the verdict.
-
-    Args:
-        before: pixels that the columns before it take beside those that are always there.
-    """
-    if pinned is None:
-        return
-    at = {"xshift": _COLUMNS["error"] + before}
-    yield _word("vs pinned", "error", 1, look.tones.muted, yref="paper", yanchor="bottom", **at)
-    for row in rows:
-        if change := pinned.get((row.variant, row.config)):
-            tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(change.verdict, look.tones.muted)
-            about = f"{format_estimate(change.ratio, format_ratio)} the time of the pinned run: {change.verdict}"
-            yield _word(f"{change.ratio.value:.3f}×", "error", row.y, tone, hovertext=text(about), **at)
-
-
-def _word(words: str, column: str, y: float, color: str, **options: Any) -> dict[str, Any]:
-    place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": _COLUMNS[column], "y": y}
-    return {**place, "text": text(words), "showarrow": False, "font": {"size": 12, "color": color}, **options}
 
 
 def _groups(rows: list[_Row], look: Look) -> tuple[_Items, _Items]:
@@ -400,9 +372,14 @@ def _labels(rows: list[_Row], look: Look) -> list[str]:
     ]
 
 
-def _hover(row: _Row, device: str) -> str:
+def _hover(row: Rung, device: str, over: str = "") -> str:
+    """The hover text of a bar, or of a mark of the second device, which tells its time `over` that of the first."""
     figures = [("device", device)] if device else []
     figures.append(("median", format_estimate(row.median_ns, format_duration)))
+    if isinstance(row, RungBeside):
+        if row.ratio.known:
+            figures.append((f"over the {over}", f"{format_estimate(row.ratio, format_ratio)} the time"))
+        return hover(row, *figures, *([share_of_floor(row)] if row.percent_of_floor.known else []))
     if row.gb_per_s.known:
         figures.append(("bandwidth", format_rate(row.gb_per_s.value)))
     if row.gflop_per_s.known:
@@ -413,21 +390,10 @@ def _hover(row: _Row, device: str) -> str:
         figures.append((f"speedup over {row.baseline}", format_estimate(row.speedup, format_ratio)))
     if row.gain.known:
         figures.append((f"gain over {row.gain_over}, {word(row.gain_from)}", _gain(row)))
-    if row.energy_mj.known:
-        figures += _of_energy(row)
-    return hover(row, *figures)
+    return hover(row, *figures, *(_of_energy(row) if row.energy_mj.known else []))
 
 
-def _hover_beside(mark: RungBeside, devices: tuple[str, str]) -> str:
-    figures = [("device", devices[1]), ("median", format_estimate(mark.median_ns, format_duration))]
-    if mark.ratio.known:
-        figures.append((f"over the {devices[0]}", f"{format_estimate(mark.ratio, format_ratio)} the time"))
-    if mark.percent_of_floor.known:
-        figures.append(share_of_floor(mark))
-    return hover(mark, *figures)
-
-
-def _gain(row: _Row) -> str:
+def _gain(row: Rung) -> str:
     return f"{format_estimate(row.gain, format_ratio)}, {row.gain_verdict}"
 
 
@@ -444,8 +410,15 @@ def _title(with_samples: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     reaches = f"reaches {format_percent(best.percent_of_floor.value)} of the {best.floor_bound} floor"
     floor = reaches if best.percent_of_floor.known else f"takes {format_duration(_median(best))}"
     over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict) if best.speedup.known else ""
-    further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
-    alone = [row for row in fastest if not _replaced(row, fastest)]
+    as_fast = {row.variant: f"{format_ratio(_median(best) / _median(row))} as fast" for row in others}
+    as_fast |= {row.variant: "as fast, within the noise" for row in others if best.variant in row.ties}
+    further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {as_fast[row.variant]}" for row in others)
+    # A rung in 3xTF32 is compared with fp32 peers, unless a rung in fp32 is faster.
+    alone = [
+        rung
+        for rung in fastest
+        if not any(row.precision == PEERS_OF.get(rung.precision) and _median(row) < _median(rung) for row in fastest)
+    ]
     faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(with_samples, row, look) for row in alone))))
     peers = f"; faster peers: {faster}" if faster else ""
     parts = f"{floor}{over and f', {over}'}{_tied_with(with_samples, best, look)}{further}{peers}"
@@ -474,19 +447,8 @@ def _tied_with(with_samples: list[_Row], best: _Row, look: Look) -> str:
     return f"{joined} {look.variant_name(second.workload, second.variant)}"
 
 
-def _beside(best: _Row, row: _Row) -> str:
-    if best.variant in row.ties:
-        return "as fast, within the noise"
-    return f"{format_ratio(_median(best) / _median(row))} as fast"
-
-
 def _median(row: _Row) -> float:
     return row.median_ns.value
-
-
-def _replaced(rung: _Row, fastest: list[_Row]) -> bool:
-    """Whether a faster rung has the precision of the peers that this one is compared with: fp32, for a rung in 3xTF32."""
-    return any(row.precision == PEERS_OF.get(rung.precision) and _median(row) < _median(rung) for row in fastest)
 
 
 def _faster_peer(with_samples: list[_Row], rung: _Row, look: Look) -> str:

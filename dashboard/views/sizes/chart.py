@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -30,6 +30,7 @@ from warpladder.dashboard.ui.template import (
     Look,
     above_ceiling,
     blank,
+    drawn_beside,
     error_bars,
     hover,
     luminance,
@@ -105,7 +106,7 @@ def over_size(
     every = frame
     frame = frame if shown is None else frame[frame["variant"].isin(shown)]
     with_metric = frame[frame[metric].notna()]
-    second = _second(beside, with_metric, metric)
+    second = drawn_beside(beside, with_metric, metric)
     both = with_metric if second is None else pd.concat([with_metric, second.frame])
     figure = blank(look.theme, _HEIGHT)
     _shade(figure, regions, look)
@@ -118,13 +119,14 @@ def over_size(
     figure.update_layout(legend=BESIDE, margin={"t": 34})
     first = records(Point, frame.head(1))[0]
     of = [first.workload, first.series, first.scope, first.cache, axis.title.replace("%", "percent")]
+    total = every["variant"].nunique()
     note = measured(
         with_metric if len(with_metric) else frame,
         look.device,
         of_second(second, "Thin lines with open marks") if second else "",
         "Each variant with its fastest config at each size.",
         _explain(regions, second.names[0] if second else ""),
-        _how_many(frame, every),
+        f"{count} of {total} variants are shown." if (count := frame["variant"].nunique()) < total else "",
         above_ceiling(both) if metric == "percent_of_floor" else "",
         _passed(with_metric),
         _passed(second.frame, f"on the {second.names[1]} ") if second else "",
@@ -154,15 +156,6 @@ def _lay_axes(figure: go.Figure, sizes: pd.DataFrame, values: "pd.Series[float]"
         figure.update_yaxes(type="log" if axis.logarithmic else "linear", **scale)
         if not axis.logarithmic:
             figure.update_yaxes(range=[0, high * 1.08])
-
-
-def _second(beside: Beside | None, frame: pd.DataFrame, metric: Metric) -> Beside | None:
-    """The rows of the second device that are drawn: those of the variants of the frame. None where there is no such row."""
-    if beside is None:
-        return None
-    rows = beside.frame
-    rows = rows[rows["variant"].isin(frame["variant"]) & rows[metric].notna()]
-    return replace(beside, frame=rows) if len(rows) else None
 
 
 def best_strip(
@@ -197,6 +190,8 @@ def best_strip(
         labels[at] = "<br>".join([*lines, text(margin if len(margin) <= 1.4 * room else margin.rpartition(" ")[0])])
         hovers[at] = _strip_hover(winner)
     colors = [look.style(workload, name).color for name in names]
+    # The one of black and white with more contrast (W3C).
+    readable = ["#000000" if luminance(color) > 0.179 else "#ffffff" for color in colors]
     edges = np.linspace(0, 1, len(names) + 1)
     scale = [[float(edge), color] for color, *ends in zip(colors, edges[:-1], edges[1:], strict=True) for edge in ends]
     figure = blank(look.theme, _STRIP_ROW_PX * len(rows) + 60)
@@ -209,7 +204,7 @@ def best_strip(
             "y": row,
             "text": label,
             "showarrow": False,
-            "font": {"size": 11, "color": _readable_on(colors[int(number[row, column])])},
+            "font": {"size": 11, "color": readable[int(number[row, column])]},
         }
         for (row, column), label in np.ndenumerate(labels)
         if label
@@ -316,18 +311,9 @@ def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metr
 def _draw_one_floor(
     figure: go.Figure, floor: pd.DataFrame, look: Look, metric: Metric, name: str, line: dict[str, Any]
 ) -> None:
-    amount = {
-        "median_ns": None,
-        "gb_per_s": "min_bytes",
-        "gflop_per_s": "flops",
-        "percent_of_floor": "floor_ns",
-        "speedup": None,
-    }[metric]
-    y = (
-        floor["floor_ns"]
-        if amount is None
-        else floor[amount] / floor["floor_ns"] * (100 if metric == "percent_of_floor" else 1)
-    )
+    amounts = {"gb_per_s": "min_bytes", "gflop_per_s": "flops"}
+    y = floor["floor_ns"] / floor["floor_ns"] * 100 if metric == "percent_of_floor" else floor["floor_ns"]
+    y = floor[amounts[metric]] / floor["floor_ns"] if metric in amounts else y
     line = {"color": look.tones.good, **line}
     figure.add_scatter(x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip", line=line)
 
@@ -372,11 +358,6 @@ def _hover(point: Point, metric: Metric, axis: _Axis, device: str) -> str:
     return hover(point, *figures)
 
 
-def _how_many(frame: pd.DataFrame, every: pd.DataFrame) -> str:
-    count, total = frame["variant"].nunique(), every["variant"].nunique()
-    return f"{count} of {total} variants are shown." if count < total else ""
-
-
 def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that can be first: rungs and peers where there is a rung, else all but ceilings."""
     has_rung = (frame["role"] == "rung").any()
@@ -396,7 +377,7 @@ def _title(
     where = ", ".join(filter(None, (with_metric["workload"].iloc[0], with_metric["series"].iloc[0])))
     if _ranked(with_metric).empty:
         return f"{where}: {axis.title}"
-    second = _second(beside, with_metric, metric)
+    second = drawn_beside(beside, with_metric, metric)
     if beside is None or second is None or _ranked(second.frame).empty:
         return f"{where}: {_first(with_metric, every, look, metric, axis)}"
     common = set(with_metric["size"]) & set(second.frame["size"])
@@ -534,8 +515,3 @@ def _strip_hover(winner: Winner) -> str:
         ends = format_ends(winner.margin, format_ratio)
         lines.append(f"next: {text(winner.runner_up)}, {text(format_ratio(winner.margin.value))} the time ({text(ends)})")
     return "<br>".join([*lines, f"{text(cell.case)} · n = {cell.n}"])
-
-
-def _readable_on(color: str) -> str:
-    """Black or white: the one with more contrast on a colour `#rrggbb` (W3C relative luminance)."""
-    return "#000000" if luminance(color) > 0.179 else "#ffffff"
