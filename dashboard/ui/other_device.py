@@ -10,7 +10,6 @@ from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.side_by_side import Beside, SideBySide
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, label_of
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -47,14 +46,13 @@ def choose_run(listed: Sequence[ListedRun], label: str, workload: str) -> Listed
     by_name = {each.name: each for each in listed}
     if len(by_name) == 1:
         return listed[0]
-    title = lambda name: dated(by_name[name].run)  # noqa: E731
-    owner = f"{workload} {listed[0].facts.device}"
-    return by_name[state.choose("with", label, list(by_name), text=title, owner=owner, always=True)]
+    titles = {name: dated(each.run) for name, each in by_name.items()}
+    return by_name[state.choose("with", label, titles, owner=f"{workload} {listed[0].facts.device}", always=True)]
 
 
-def dated(run: store.Run) -> str:
+def dated(run: store.Run, how: str = "%Y-%m-%d") -> str:
     """The label of a run with its date, which a label that is made has already."""
-    return f"{label_of(run)} · {run.info['started_at']:%Y-%m-%d}" if run.info["label"] else label_of(run)
+    return f"{label_of(run)} · {run.info['started_at']:{how}}" if run.info["label"] else label_of(run)
 
 
 def choose_beside(run: store.Run, workload: str) -> ListedRun | None:
@@ -66,7 +64,7 @@ def choose_beside(run: store.Run, workload: str) -> ListedRun | None:
     long = names(run, listed)
     short = {device: side_by_side.short_names(own, name)[1] for device, name in long.items()}
     shown = {_NONE: "–", **(short if len(set(short.values())) == len(short) else long)}
-    device = state.choose("beside", "Beside", list(shown), text=shown.__getitem__, help=_HELP)
+    device = state.choose("beside", "Beside", shown, help=_HELP)
     if device == _NONE:
         return None
     other = choose_run(listed[device], f"Run of {shown[device]}", workload)
@@ -86,11 +84,7 @@ def beside(run: store.Run, other: ListedRun, frame: pd.DataFrame) -> Beside:
 
 def compared(run: store.Run, other: ListedRun, workload: str, timing: Timing) -> SideBySide:
     """The common part of the run and that of the second device in a timing."""
-    return runs.ask(run, _compared, runs.as_recorded(other.run), workload, timing)
-
-
-def _compared(data: RunData, other: runs.NamedRun, workload: str, timing: Timing) -> SideBySide:
-    return side_by_side.side_by_side(data, runs.load(other), workload, timing)
+    return runs.ask_both(run, runs.as_recorded(other.run), side_by_side.side_by_side, workload, timing)
 
 
 def lacks(other: ListedRun, workload: str, timing: Timing, where: str, case: str = "") -> None:

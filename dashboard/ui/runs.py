@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 import streamlit as st
 
@@ -325,6 +325,18 @@ def ask(
     return answer
 
 
+def ask_both(
+    run: store.Run | NamedRun,
+    other: NamedRun,
+    query: Callable[Concatenate[RunData, RunData, _Further], _Answer],
+    *args: _Further.args,
+    **options: _Further.kwargs,
+) -> _Answer:
+    """The same as `ask` for a query about two runs."""
+    answer: _Answer = ask(run, cast("Callable[..., _Answer]", query), other, *args, **options)
+    return answer
+
+
 def share(
     run: store.Run | NamedRun,
     make: Callable[Concatenate[Traces, _Further], _Answer],
@@ -432,7 +444,7 @@ def _query_answer(
     args: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Any:
-    return _query(load(_run), *args, **options)
+    return _query(load(_run), *(load(each) if isinstance(each, NamedRun) else each for each in args), **options)
 
 
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})

@@ -10,7 +10,7 @@ would show another run tomorrow. It silently drops a value that is not among the
 choice here belongs to a run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -82,7 +82,7 @@ def begin(page: str) -> None:
 def choose(
     key: str,
     label: str,
-    options: Sequence[str],
+    options: Sequence[str] | Mapping[str, str],
     *,
     default: str | None = None,
     text: Callable[[str], str] = str,
@@ -97,7 +97,7 @@ def choose(
     """One of the options, from a widget bound to the query parameter `key`.
 
     Args:
-        options: the values that the URL may have; not empty.
+        options: the values that the URL may have, or a mapping of them to their texts; not empty.
         default: the option where neither the URL nor the session has one; the first option when None.
         text: gives the plain text of an option in the widget.
         style: a drop-down list, buttons side by side, or a slider over the options.
@@ -110,20 +110,25 @@ def choose(
     Raises:
         Gone: the link asks for what is not among the options, and the choice is strict.
     """
+    if isinstance(options, Mapping):
+        texts = options
+        options, text = list(texts), lambda option: texts[option]
     fallback = (default if default is not None and default in options else options[0],)
     values = _values(key, label, options, fallback, owner, strict=strict)
     widget = _widget_key(key)
+    as_markdown = lambda option: plain(text(option))  # noqa: E731  # buttons read their labels as Markdown, lists do not
     # Set even if equal, because after a page switch Streamlit does not give the value to the new page's widget.
     st.session_state[widget] = values[0]
     shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
     if style == "segmented":
         picked = st.segmented_control(
-            plain(label), options, format_func=_label(text), key=widget, required=True, help=help, label_visibility=shown
+            plain(label), options, format_func=as_markdown, key=widget, required=True, help=help, label_visibility=shown
         )
     elif style == "slider":
         picked = st.select_slider(plain(label), options, format_func=text, key=widget, help=help, label_visibility=shown)
     else:
-        width: int | Literal["stretch"] = _select_width([text(option) for option in options]) if fitted else "stretch"
+        longest = max(len(text(option)) for option in options)
+        width: int | Literal["stretch"] = min(max(7 * longest + 52, 80), 420) if fitted else "stretch"  # in pixels
         picked = st.selectbox(
             plain(label),
             options,
@@ -164,7 +169,12 @@ def choose_many(
     widget = _widget_key(key)
     st.session_state[widget] = list(values)
     picked = st.pills(
-        plain(label), options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
+        plain(label),
+        options,
+        format_func=lambda option: plain(text(option)),
+        key=widget,
+        selection_mode="multi",
+        label_visibility="collapsed",
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
     written = () if set(chosen) == set(default) else chosen
@@ -350,13 +360,3 @@ def _query() -> dict[str, tuple[str, ...]]:
 
 def _widget_key(key: str) -> str:
     return f"choose {key}"
-
-
-def _select_width(labels: Sequence[str]) -> int:
-    """Width of a drop-down list in pixels, by its longest label, from 80 to 420."""
-    return min(max(7 * max(map(len, labels)) + 52, 80), 420)
-
-
-def _label(text: Callable[[str], str]) -> Callable[[str], str]:
-    """Buttons read their labels as Markdown, drop-down lists do not."""
-    return lambda option: plain(text(option))

@@ -36,7 +36,7 @@ def draw(run: store.Run) -> None:
     with widgets.controls():
         other, of_a, of_b = _choose_sides(run)
     with widgets.controls():
-        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__, help=_JUDGED_HELP)
+        judged = state.choose("judge", "Judge", _JUDGED, help=_JUDGED_HELP)
         scope = _choose_scope(run, other)
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", absolute=judged == "absolute"
@@ -62,7 +62,7 @@ def draw(run: store.Run) -> None:
         )
     cell = _choose_cell(shown)
     _answer(run, other, shown, cell)
-    below = state.choose("below", "Show", list(_BELOW), text=_BELOW.__getitem__, style="segmented", labelled=False)
+    below = state.choose("below", "Show", _BELOW, style="segmented", labelled=False)
     if below == "source":
         cell_page.sources(other, run, cell, shown)
     elif below == "counters":

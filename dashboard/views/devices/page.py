@@ -7,9 +7,7 @@ import streamlit as st
 from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.side_by_side import SideBySide
 from warpladder.dashboard.core import axes, run_index
-from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.numbers import significant
-from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import other_device, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -21,16 +19,22 @@ from warpladder.data import store
 def draw(run: store.Run) -> None:
     """Draw the page. A is the device of the run of the page."""
     with widgets.controls():
-        workload = _choose_workload(run)
+        among = [name for name in runs.load(run).workloads if other_device.others(run, name)]
+        if not among:
+            _no_other_device(run)
+        workload = widgets.choose_workload(run, among)
         other = _choose_other(run, workload)
         try:
             b = runs.load(runs.as_recorded(other.run))
         except store.StoreError as error:
             widgets.nothing(f"The run of B cannot be read: {error}", "Choose another.")
         a = runs.load(run)
-        timings = runs.ask(run, _timings, runs.as_recorded(other.run), workload)
+        timings = runs.ask_both(run, runs.as_recorded(other.run), side_by_side.timings, workload)
         if not timings:
-            _nothing_in_common(run, other, workload)
+            why = f"{run_index.device_of(run)} and {other.facts.device} timed no variant of {workload} at the same case."
+            case = runs.ask(run, axes.charted_cases, workload)["case"].iloc[-1]
+            how = other_device.how_to_record(workload, case)
+            _record(f"{why} Record a case of this run on {other.facts.device}:", how)
         timing = widgets.choose_timing_of(timings, on_gpu=a.on_gpu)
         found = other_device.compared(run, other, workload, timing)
         cases = runs.ask(run, axes.charted_cases, workload).set_index("case")["params"]
@@ -52,37 +56,19 @@ def draw(run: store.Run) -> None:
     _ratios(found, devices, rates)
 
 
-def _choose_workload(run: store.Run) -> str:
-    """A workload of the run that another device has too."""
-    among = [name for name in runs.load(run).workloads if other_device.others(run, name)]
-    if not among:
-        _without_other_device(run)
-    return widgets.choose_workload(run, among)
-
-
 def _choose_other(run: store.Run, workload: str) -> ListedRun:
     """Device B and its run."""
     others = other_device.others(run, workload)
-    names = other_device.names(run, others)
-    text = names.__getitem__
-    about = "Device A is that of the run above."
-    device = state.choose("other", "Device B", list(others), text=text, always=True, owner=workload, help=about)
+    names, about = other_device.names(run, others), "Device A is that of the run above."
+    device = state.choose("other", "Device B", names, always=True, owner=workload, help=about)
     return other_device.choose_run(others[device], "Run of B", workload)
 
 
-def _without_other_device(run: store.Run) -> NoReturn:
+def _no_other_device(run: store.Run) -> NoReturn:
     device, names = run_index.device_of(run), runs.load(run).workloads
     why = f"Only {device} has times of {', '.join(names)}." if names else "This run has no variants to compare."
-    _record(
-        f"{why} Record a workload on another device, then copy the folder of that run here:",
-        other_device.how_to_record(names[0] if names else "WORKLOAD"),
-    )
-
-
-def _nothing_in_common(run: store.Run, other: ListedRun, workload: str) -> NoReturn:
-    why = f"{run_index.device_of(run)} and {other.facts.device} timed no variant of {workload} at the same case."
-    case = runs.ask(run, axes.charted_cases, workload)["case"].iloc[-1]
-    _record(f"{why} Record a case of this run on {other.facts.device}:", other_device.how_to_record(workload, case))
+    how = other_device.how_to_record(names[0] if names else "WORKLOAD")
+    _record(f"{why} Record a workload on another device, then copy the folder of that run here:", how)
 
 
 def _record(why: str, command: str) -> NoReturn:
@@ -91,10 +77,6 @@ def _record(why: str, command: str) -> NoReturn:
     st.code(command, language="bash")
     widgets.offer_runs()
     pages.end()
-
-
-def _timings(data: RunData, other: runs.NamedRun, workload: str) -> tuple[Timing, ...]:
-    return side_by_side.timings(data, runs.load(other), workload)
 
 
 def _choose_show(shown: charts.Shown) -> charts.Show:
@@ -112,17 +94,9 @@ def _winners(found: SideBySide, devices: tuple[str, str]) -> None:
     st.markdown(f"## {plain(side_by_side.losers(sided, devices))}")
     precision = {"precision": "Precision"} if len({each.precision for each in found.contests}) > 1 else {}
     if sided:
-        columns = {
-            "variant": "Variant",
-            "case": "Case",
-            **precision,
-            "wins": "Wins on",
-            "loses": "Loses on",
-            "slower": "Slower there",
-        }
-        widgets.table_of_times(
-            queries.frame_of_losers(sided, side_by_side.labels(devices)), columns | {"to": "Than", "source": "Source"}
-        )
+        columns = {"variant": "Variant", "case": "Case", **precision, "wins": "Wins on", "loses": "Loses on"}
+        columns |= {"slower": "Slower there", "to": "Than", "source": "Source"}
+        widgets.table_of_times(queries.frame_of_losers(sided, side_by_side.labels(devices)), columns)
     a, b = side_by_side.labels(devices)
     st.markdown("## The winners of each case")
     widgets.table_of_times(
@@ -137,17 +111,13 @@ def _winners(found: SideBySide, devices: tuple[str, str]) -> None:
             "b_on_a": _loss(b, a),
         },
     )
-    single = [device for device, count in zip(devices, found.processes, strict=True) if count == 1]
+    single = " and ".join(f"the {device}" for device, count in zip(devices, found.processes, strict=True) if count == 1)
     st.caption(
         plain(
             "The winners in each precision among the rungs; where there are no two rungs, among the peers too. Each device is judged within "
-            f"its own run.{f' One process took the samples of {_and(single)}: how far processes differ is not known.' if single else ''}"
+            f"its own run.{f' One process took the samples of {single}: how far processes differ is not known.' if single else ''}"
         )
     )
-
-
-def _and(names: list[str]) -> str:
-    return " and ".join(f"the {name}" for name in names)
 
 
 def _loss(won: str, other: str) -> Any:

@@ -28,6 +28,7 @@ from warpladder.dashboard.ui.template import (
     samples,
     stack_shares,
     text,
+    words_beside,
 )
 
 _BAR_PX: Final = 24
@@ -81,7 +82,9 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
         frame: `query.overview` with a row that has a percent of floor.
     """
     captions = " ".join(
-        sentence(words and f"{_place(row)}: {words}") for row in frame.to_dict("records") if (words := row["doubts"])
+        sentence(f"{row['workload']}, {row['case']}, {word(row['precision'])}: {row['doubts']}")
+        for row in frame.to_dict("records")
+        if row["doubts"]
     )
     every, frame = frame, frame[frame["best"].notna()]
     bars = _bars(frame, look)
@@ -102,11 +105,12 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
             error_x=error_bars([ends], color=look.tones.text, thickness=1.2),
         )
         label = f"<b>{text(format_percent(bar['percent']))}</b>  {text(bar['label'])}"
-        place = {"x": highest, "y": bar["y"], "xanchor": "left", "xshift": 8}
-        figure.add_annotation(text=label, font={"size": 12}, showarrow=False, **place)
+        figure.add_annotation(words_beside(label, highest, bar["y"], 8))
     figure.add_vline(x=100, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
+    # So much longer than the bars that the words at their ends have room on a page.
+    words_px = _PERCENT_PX + _LETTER_PX * max(len(bar["label"]) for bar in bars)
     figure.update_xaxes(
-        range=[0, highest * _beyond(bars)],
+        range=[0, highest / (1 - min(words_px / _PLOT_PX, 0.6))],
         tickvals=[0, 25, 50, 75, 100],
         ticksuffix=" %",
         title_text="share of the measured floor, %",
@@ -142,21 +146,13 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart("overview", title, figure, every, f"{note} {captions}".rstrip())
 
 
-def _place(row: dict[Any, Any]) -> str:
-    return f"{row['workload']}, {row['case']}, {word(row['precision'])}"
-
-
-def _beyond(bars: list[dict[str, Any]]) -> float:
-    """How many times longer than the bars the axis is, so that the words at their ends have room on a page."""
-    words_px = _PERCENT_PX + _LETTER_PX * max(len(bar["label"]) for bar in bars)
-    return 1 / (1 - min(words_px / _PLOT_PX, 0.6))
-
-
 def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
     bars: list[dict[str, Any]] = []
     y = 0.0
     for row in frame.to_dict("records"):
-        shown = [(role, label) for role, label in _ROLES if pd.notna(row[role]) and _in_its_precision(row, role)]
+        # The baseline stands once, in its own precision.
+        foreign = row["baseline"] == row["best"] or row["baseline_precision"] != row["precision"]
+        shown = [(role, label) for role, label in _ROLES if pd.notna(row[role]) and not (role == "baseline" and foreign)]
         for place, (role, label) in enumerate(shown):
             column = "percent_of_floor" if role == "best" else f"{role}_percent_of_floor"
             percent = float(row[column])
@@ -179,11 +175,6 @@ def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
             y += 1
         y += _WORKLOAD_GAP
     return bars
-
-
-def _in_its_precision(row: dict[Any, Any], role: str) -> bool:
-    """The baseline stands once, in its own precision."""
-    return role != "baseline" or (row[role] != row["best"] and row["baseline_precision"] == row["precision"])
 
 
 def _case(row: dict[Any, Any], look: Look) -> str:

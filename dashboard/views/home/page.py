@@ -69,7 +69,8 @@ def _others(run: store.Run) -> list[_ShownLine]:
     """The lines of the workloads that the run lacks, which the page shows where they are asked for."""
     if not st.toggle(
         f"The other workloads of {plain(runs.context().device)}, each from its newest suitable run",
-        value=_computed_ahead(),
+        # The figures of the first device were computed before the page asked; of another one it takes seconds.
+        value=run_index.devices(runs.context().every)[:1] == (runs.context().device,),
         key=_OTHERS,
     ):
         return []
@@ -78,11 +79,6 @@ def _others(run: store.Run) -> list[_ShownLine]:
     if others:
         _table(others, "others")
     return others
-
-
-def _computed_ahead() -> bool:
-    """Whether the figures of the device were computed before the page asked; of another one it takes seconds."""
-    return run_index.devices(runs.context().every)[:1] == (runs.context().device,)
 
 
 def _recording(run: store.Run, own: list[_ShownLine]) -> None:
@@ -101,18 +97,10 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
         worst = min((each.line.summary for each in own), key=lambda each: each.percent_of_floor.value)
         if worst.percent_of_floor.value < _NEAR:
             todo = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor: see what limits {worst.best}."
-            if runs.load(run).on_gpu:
-                _fact("Next:", todo, "why", "Why →", **state.link(workload=worst.workload))
-            else:
-                _fact("Next:", todo, "ladder.roofline", "Roofline →", **state.link(workload=worst.workload))
-        first = own[0].line.summary.workload
-        _fact(
-            "Ship:",
-            "the variant for each size, with the code that chooses.",
-            "sizes.ship",
-            "Which to ship →",
-            **state.link(workload=first),
-        )
+            where = ("why", "Why →") if runs.load(run).on_gpu else ("ladder.roofline", "Roofline →")
+            _fact("Next:", todo, *where, **state.link(workload=worst.workload))
+        words, first = "the variant for each size, with the code that chooses.", own[0].line.summary.workload
+        _fact("Ship:", words, "sizes.ship", "Which to ship →", **state.link(workload=first))
     pinned.show_run(run)
 
 
@@ -230,15 +218,11 @@ def _other_sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[s
     context, own = runs.context(), runs.load(run).workloads
     by_name: dict[str, tuple[store.Run, set[str]]] = {}
     for workload in run_index.workloads(context.every, context.device):
-        if workload not in own and (listed := _first_that_opens(context, workload)):
+        candidates = run_index.suitable(context.every, context.device, workload) if workload not in own else ()
+        if listed := next((each for each in candidates if runs.opens(each.run)), None):
             by_name.setdefault(listed.name, (listed.run, set()))[1].add(workload)
     for name, (other, workloads) in by_name.items():
         yield name, other, frozenset(workloads)
-
-
-def _first_that_opens(context: runs.Context, workload: str) -> ListedRun | None:
-    candidates = run_index.suitable(context.every, context.device, workload)
-    return next((each for each in candidates if runs.opens(each.run)), None)
 
 
 def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_ShownLine]:
@@ -308,8 +292,7 @@ def _open(each: _ShownLine) -> None:
 def _columns(frame: pd.DataFrame) -> list[str]:
     """The columns that have a value in some row."""
     empty = {name for name in ("floor", "speedup", "peer") if frame[name].isna().all()}
-    empty |= {name for name in ("checks",) if not frame[name].any()}
-    empty |= {"sizes"} if not frame["sizes"].map(len).any() else set()
+    empty |= {name for name in ("checks", "sizes") if not frame[name].map(len).any()}
     empty |= {"precision"} if frame["precision"].nunique() == 1 else set()
     return [name for name in _COLUMNS if name not in empty]
 
@@ -336,16 +319,11 @@ def _links(shown: list[_ShownLine]) -> None:
     precisions = Counter(each.line.summary.workload for each in shown)
     several = [name for name in sorted(first) if precisions[name] > 1]
     _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
-    context = runs.context()
-    scaled = run_index.workloads(context.every, context.device, Need.GPUS)
-    _line("Several GPUs", "devices.gpus", {name: state.link(run=_on_several_gpus(name)) for name in scaled})
-
-
-def _on_several_gpus(workload: str) -> str:
-    """The run to show of a workload on several GPUs: the one of the page if it has any, else the first suitable one."""
-    context = runs.context()
-    having = [each.name for each in run_index.suitable(context.every, context.device, workload, Need.GPUS)]
-    return runs.chosen_name() if runs.chosen_name() in having else having[0]
+    context, run_of = runs.context(), dict[str, str]()
+    for name in run_index.workloads(context.every, context.device, Need.GPUS):
+        having = [each.name for each in run_index.suitable(context.every, context.device, name, Need.GPUS)]
+        run_of[name] = runs.chosen_name() if runs.chosen_name() in having else having[0]
+    _line("Several GPUs", "devices.gpus", {name: state.link(run=run) for name, run in run_of.items()})
 
 
 def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:

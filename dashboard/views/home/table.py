@@ -39,7 +39,7 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
             "precision": word(line.summary.precision),
             "sizes": list(line.by_size),
             "floor": line.summary.percent_of_floor.value,
-            "best": _best(line),
+            "best": f"{line.summary.best or NOTHING}{TIED if line.summary.tied_with else ''}",
             "time": line.summary.best_ns.value,
             "speedup": line.summary.speedup.value,
             "peer": line.summary.over_peer.value,
@@ -48,12 +48,6 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
         }
         for line, run in zip(lines, runs, strict=True)
     )
-
-
-def _best(line: Line) -> str:
-    """The best rung, with a mark where the next one is tied with it."""
-    summary = line.summary
-    return f"{summary.best or NOTHING}{TIED if summary.tied_with else ''}"
 
 
 def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> Styler:

@@ -7,9 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.compare import side_by_side, suspect, within_run
-from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import ideas, other_device, pages, pinned, runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -31,7 +29,7 @@ def draw(run: store.Run) -> None:
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
         timing = widgets.choose_timing(run, workload)
-        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        shown = state.choose("show", "Show", _SHOWN)
         scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
         other = other_device.choose_beside(run, workload) if shown == "rungs" else None
     if shown == "error":
@@ -62,10 +60,17 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     # The style sheet of the pages puts them one below the other in a narrow window.
     wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
     left, right = st.container(key="side-by-side").columns([15, 7] if wide else [13, 9], gap="medium")
-    beside = _beside(run, other, workload, case, timing) if other else None
+    beside = None
+    if other:
+        rows = runs.ask_both(run, runs.as_recorded(other.run), queries.beside, workload, case, timing)
+        beside = other_device.beside(run, other, rows)
     with left:
-        if other and beside:
-            _on_both(run, other, beside, workload, case, timing)
+        if other and beside and beside.frame.empty:
+            other_device.lacks(other, workload, timing, case, case)
+        elif other and beside:
+            found = other_device.compared(run, other, workload, timing)
+            if losers := side_by_side.losers_of_case(found, case, beside.names):
+                st.caption(plain(losers))
         chart = widgets.drawn(charts.answering, frame, runs.look_of(run, widgets.theme()), scale, changes, beside)
         timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()
         widgets.show_chart(chart, on_click=lambda place: state.pick("variant", timed[int(place)]))
@@ -73,25 +78,6 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     with right:
         _source(run, workload, frame[_OF_SOURCE])
     widgets.attribution(run)
-
-
-def _beside(run: store.Run, other: ListedRun, workload: str, case: str, timing: Timing) -> Beside:
-    frame = runs.ask(run, _rows_beside, runs.as_recorded(other.run), workload, case, timing)
-    return other_device.beside(run, other, frame)
-
-
-def _rows_beside(data: RunData, other: runs.NamedRun, workload: str, case: str, timing: Timing) -> pd.DataFrame:
-    return queries.beside(data, runs.load(other), workload, case, timing)
-
-
-def _on_both(run: store.Run, other: ListedRun, beside: Beside, workload: str, case: str, timing: Timing) -> None:
-    """A line about the rungs that win on one device and lose on the other, or about what the second device has not."""
-    if beside.frame.empty:
-        other_device.lacks(other, workload, timing, case, case)
-        return
-    found = other_device.compared(run, other, workload, timing)
-    if losers := side_by_side.losers_of_case(found, case, beside.names):
-        st.caption(plain(losers))
 
 
 def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
@@ -123,15 +109,13 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         with st.container(height=_HEADER_HEIGHT + room, border=False):
             ideas.line(own_ideas)
             st.markdown(header)
+    facts = [variant["source_path"] or "source as measured", within_run.word(variant["precision"])]
+    counts = {"registers": "registers", "shared_bytes": "B shared", "spill_bytes": "B spilled"}
+    facts += [f"{variant[key]} {unit}" for key, unit in counts.items() if pd.notna(variant[key])]
+    facts += [f"fastest here with {config}" for config in timed.loc[timed["variant"] == name, "config"] if config]
     stale = runs.ask(run, suspect.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
-    config = frame.loc[(frame["variant"] == name) & (frame["n"] > 0), "config"]
-    fastest_config = [f"fastest here with {text}" for text in config if text]
-    st.caption(
-        plain(
-            " · ".join([*_resources(variant), *fastest_config, *(f"changed since: {reason}" for reason in changed["reason"])])
-        )
-    )
+    st.caption(plain(" · ".join([*facts, *(f"changed since: {reason}" for reason in changed["reason"])])))
     _code(variant, _CODE_HEIGHT - room)
     pinned.button("variant", run, name)
 
@@ -160,14 +144,6 @@ def _code(variant: dict[Any, Any], height: int) -> None:
         name = state.choose("file", "File", list(files), fitted=False, labelled=False, owner=variant["variant"])
         height -= _FILE_HEIGHT
     source.show("ladder", files[name], "cuda" if variant["kind"] == "cuda" else "python", height)
-
-
-def _resources(variant: dict[Any, Any]) -> list[str]:
-    lines = [variant["source_path"] or "source as measured", within_run.word(variant["precision"])]
-    for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
-        if pd.notna(variant[key]):
-            lines.append(f"{variant[key]} {unit}")
-    return lines
 
 
 # The two together are as high as a ladder of fifteen rows, which fits on one screen.

@@ -80,7 +80,7 @@ def draw(run: store.Run) -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run, among=known)
         case = widgets.choose_case(run, workload, among=queries.cases(data, workload))
-        topic = state.choose("machine", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
+        topic = state.choose("machine", "Show", _TOPICS, style="segmented")
     with widgets.controls():
         variant = queries.first_variant(data, workload, case)
         side = " of B" if topic == "difference" else ""
@@ -209,7 +209,7 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
         name = _THIS
         if others:
             titles = {_THIS: "this run", **{each.name: each.title for each in others}}
-            name = state.choose("code_of", "A", list(titles), text=titles.__getitem__)
+            name = state.choose("code_of", "A", titles)
         other = next((each.run for each in others if each.name == name), run)
         if other is not run and not runs.opens(other):
             widgets.nothing("The other run cannot be opened.", "Choose another run as A.")

@@ -35,15 +35,10 @@ def _over_size(data: RunData, look: Look, workload: str, timing: Timing) -> Iter
     for each in series if first else series[-1:]:
         frame = query.sizes(data, workload, timing, each)
         regions = query.regions(data, workload, each)
-        for metric in _metrics(first, last=each == series[-1]):
+        some: tuple[Metric, ...] = ("median_ns", "percent_of_floor") if first else ("median_ns",)
+        for metric in METRICS if first and each == series[-1] else some:
             if frame["size_rank"].nunique() > 1 and frame[metric].notna().any():
                 yield chart.over_size(frame, regions, look, metric)
-
-
-def _metrics(first: bool, last: bool) -> tuple[Metric, ...]:
-    if not first:
-        return ("median_ns",)
-    return METRICS if last else ("median_ns", "percent_of_floor")
 
 
 SECTION = Section(

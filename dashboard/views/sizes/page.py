@@ -5,10 +5,7 @@ from typing import Final, cast
 import streamlit as st
 
 from warpladder.dashboard.compare import winners
-from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.core.trusted import about
 from warpladder.dashboard.ui import other_device, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -57,7 +54,10 @@ def draw(run: store.Run) -> None:
     if len(shown) < len(variants):
         st.caption(f"{len(shown)} of {len(variants)} shown")
     regions = runs.ask(run, queries.regions, workload, series)
-    beside = _beside(run, other, workload, timing, series) if other else None
+    beside = None
+    if other:
+        rows = runs.ask(runs.as_recorded(other.run), queries.sizes, workload, timing, series)
+        beside = other_device.beside(run, other, rows)
     with chart_place:
         if other and beside and not beside.frame["variant"].isin(shown).any():
             other_device.lacks(other, workload, timing, series)
@@ -68,8 +68,3 @@ def draw(run: store.Run) -> None:
         widgets.show_chart(widgets.drawn(charts.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
     elif undecided:
         st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))
-
-
-def _beside(run: store.Run, other: ListedRun, workload: str, timing: Timing, series: str) -> Beside:
-    frame = runs.ask(runs.as_recorded(other.run), queries.sizes, workload, timing, series)
-    return other_device.beside(run, other, frame)

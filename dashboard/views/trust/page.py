@@ -12,13 +12,11 @@ from warpladder.dashboard.compare.within_run import noise_floors
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cells import baselines
 from warpladder.dashboard.core.numbers import format_measure, significant
-from warpladder.dashboard.core.run_index import Need, label_of
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.ui import other_device, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.trust import chart as charts
-from warpladder.dashboard.views.trust import chart as distribution
 from warpladder.dashboard.views.trust import query
-from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.installation import ROOT
 
@@ -31,34 +29,24 @@ _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 def draw(run: store.Run) -> None:
     """Draw the page."""
-    found = runs.ask(run, trust.verdict, ROOT)
+    found = runs.ask(run, query.verdict, ROOT)
     st.markdown(f"## {plain(found.sentence)}")
     topics = {
-        "findings": "Findings",
-        "verdicts": "Statuses",
-        "noise": "A/A noise",
-        "samples": "Samples of a cell",
-        "collectors": "Collectors",
-        "copies": "Launches & copies",
-        "ceilings": "Ceilings",
-        "run": "Run",
+        "findings": ("Findings", _findings),
+        "verdicts": ("Statuses", _statuses),
+        "noise": ("A/A noise", _noise),
+        "samples": ("Samples of a cell", _samples),
+        "collectors": ("Collectors", _collectors),
+        "copies": ("Launches & copies", _launches_and_copies),
+        "ceilings": ("Ceilings", _ceilings),
+        "run": ("Run", _run),
     }
-    topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
-    sections = {
-        "findings": _findings,
-        "verdicts": _statuses,
-        "noise": _noise,
-        "samples": _samples,
-        "collectors": _collectors,
-        "copies": _launches_and_copies,
-        "ceilings": _ceilings,
-        "run": _run,
-    }
-    sections[topic](run)
+    titles = {name: title for name, (title, _) in topics.items()}
+    topics[state.choose("topic", "Show", titles, style="segmented", labelled=False)][1](run)
 
 
 def _findings(run: store.Run) -> None:
-    findings = runs.ask(run, trust.findings)
+    findings = runs.ask(run, query.findings)
     stale = runs.ask(run, suspect.stale_variants, ROOT)
     specimens = findings[findings["role"] == "specimen"]
     others = findings[findings["role"] != "specimen"]
@@ -100,23 +88,23 @@ def _list_findings(findings: pd.DataFrame) -> None:
 
 
 def _statuses(run: store.Run) -> None:
-    widgets.table(runs.ask(run, trust.statuses))
-    errors = runs.ask(run, trust.errors)
+    widgets.table(runs.ask(run, query.statuses))
+    errors = runs.ask(run, query.errors)
     if len(errors):
         st.markdown("## Largest measured errors against float64, by precision")
         st.caption("rel_l2_error, which the tolerance limits, is the L2 norm of all differences over that of the reference.")
         widgets.table(errors)
-    failures = runs.ask(run, trust.failures)
+    failures = runs.ask(run, query.failures)
     failures = failures[failures["status"] != "skipped"]
     st.markdown(f"## Cells that failed: {len(failures)}")
     if len(failures):
         widgets.table(failures)
-    skips = runs.ask(run, trust.skips)
+    skips = runs.ask(run, query.skips)
     st.markdown(f"## Cells that were skipped: {skips['cells'].sum()}")
     if len(skips):
         widgets.table(skips)
     st.markdown("## Why sampling stopped")
-    widgets.table(runs.ask(run, trust.stop_reasons))
+    widgets.table(runs.ask(run, query.stop_reasons))
 
 
 def _noise(run: store.Run) -> None:
@@ -154,10 +142,9 @@ def _samples(run: store.Run) -> None:
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {precision_words[cell]}")
     row = here.iloc[names.index(name)]
     samples = runs.load(run).samples
-    chosen = pd.Series(True, index=samples.index)
     for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
-        chosen &= samples[column] == row[column]
-    widgets.show_chart(widgets.drawn(distribution.samples_over_rounds, samples[chosen], runs.look_of(run, widgets.theme())))
+        samples = samples[samples[column] == row[column]]
+    widgets.show_chart(widgets.drawn(charts.samples_over_rounds, samples, runs.look_of(run, widgets.theme())))
 
 
 def _collectors(run: store.Run) -> None:
@@ -195,16 +182,10 @@ def _collectors(run: store.Run) -> None:
 
 def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
     """The recordings of a collector on the run's device, by their names in a URL, the newest first."""
-    every = runs.listing(runs.data_dirs()).runs
-    here = {
-        name: other
-        for name, other in every.items()
-        if other.info["collector"] == collector
-        and other.info["device_name"] == run.info["device_name"]
-        and other.info["kind"] == "recording"
-    }
-    newest = sorted(here, key=lambda name: here[name].info["started_at"], reverse=True)
-    return {name: here[name] for name in newest}
+    wanted = {"collector": collector, "device_name": run.info["device_name"], "kind": "recording"}
+    every = runs.listing(runs.data_dirs()).runs.items()
+    here = [(name, other) for name, other in every if all(other.info[key] == value for key, value in wanted.items())]
+    return dict(sorted(here, key=lambda each: each[1].info["started_at"], reverse=True))
 
 
 def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> tuple[store.Run | None, str]:
@@ -216,13 +197,17 @@ def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[st
         mine: `agreement.device_times` of the run.
         here: the result of `_runs_of` for the other collector, not empty.
     """
-    comparable = [name for name, other in here.items() if runs.opens(other) and _share_a_cell(mine, other)]
+    comparable = [
+        name
+        for name, other in here.items()
+        if runs.opens(other) and query.share_a_cell(mine, runs.ask(other, query.device_times))
+    ]
     name = state.choose(
         f"with.{collector}",
         collector,
         [*here, "none"],
         default=comparable[0] if comparable else "none",
-        text=lambda name: _label(here[name]) if name in here else "none",
+        text=lambda name: other_device.dated(here[name], "%Y-%m-%d %H:%M") if name in here else "none",
         owner=str(run.path),
         always=True,
     )
@@ -232,14 +217,6 @@ def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[st
     if not comparable:
         return other, f"No run of {collector} has a cell in common with this run."
     return other, f"Run {name} has no cell in common with this run." if other and name not in comparable else ""
-
-
-def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:
-    return query.share_a_cell(mine, runs.ask(other, query.device_times))
-
-
-def _label(run: store.Run) -> str:
-    return f"{label_of(run)} · {run.info['started_at']:%Y-%m-%d %H:%M}" if run.info["label"] else label_of(run)
 
 
 def _launches_and_copies(run: store.Run) -> None:
@@ -288,10 +265,8 @@ def _attributed(attribution: query.Attribution) -> str:
 
 def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
     """Columns of bytes as KiB."""
-    names = [name for name in frame.columns if name.endswith("_bytes")]
-    return frame.assign(**{name: frame[name] / 1024 for name in names}).rename(
-        columns={name: f"{name.removesuffix('_bytes').replace('_', ' ')}, KiB" for name in names}
-    )
+    names = {name: f"{name.removesuffix('_bytes').replace('_', ' ')}, KiB" for name in frame.columns if name.endswith("_bytes")}
+    return frame.assign(**{name: frame[name] / 1024 for name in names}).rename(columns=names)
 
 
 def _ceilings(run: store.Run) -> None:

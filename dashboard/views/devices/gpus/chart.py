@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.core.trusted import doubt
 from warpladder.dashboard.reports.generator import WORKLOAD, Finding, images_of
 from warpladder.dashboard.ui.template import (
+    ABOVE,
     BESIDE,
     Chart,
     Look,
@@ -62,7 +63,7 @@ class _Panel:
         is_time: the figure is the median time, which a hover text shows anyway.
     """
 
-    of: Callable[[ScalingRow], Estimate]
+    of: Callable[[Any], Estimate]
     title: str
     write: Callable[[float], str]
     ideal: Callable[[int], float] | None
@@ -71,14 +72,12 @@ class _Panel:
     is_time: bool = False
 
 
-def _weak_efficiency(row: ScalingRow) -> Estimate:
-    return row.weak_efficiency if isinstance(row, WeakScalingRow) else Estimate.unknown()
-
-
 _SPEEDUP: Final = _Panel(lambda row: row.speedup, "speedup over one rank", format_ratio, float, "speedup over one")
 _EFFICIENCY: Final = _Panel(lambda row: row.efficiency, "efficiency", format_percent, lambda ranks: 100.0, "efficiency")
 _TIME: Final = _Panel(lambda row: row.median_ns, "median time", format_duration, None, "median", is_time=True)
-_WEAK: Final = _Panel(_weak_efficiency, "weak-scaling efficiency", format_percent, lambda ranks: 100.0, "efficiency")
+_WEAK: Final = _Panel(
+    lambda row: row.weak_efficiency, "weak-scaling efficiency", format_percent, lambda ranks: 100.0, "efficiency"
+)
 _SKEW: Final = _Panel(lambda row: row.skew, "largest less smallest, of the largest", format_percent, None, "skew", dodged=True)
 
 
@@ -179,7 +178,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
                 hoverinfo="text",
                 hovertext=[_hover(row, *figures) for row, figures in zip(of_part, hover_lines, strict=True)],
             )
-    legend = {"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
+    legend = {**ABOVE, "y": 1.01, "traceorder": "normal"}
     figure.update_layout(legend=legend, margin={"t": 30, "r": 28}, showlegend=True, bargap=0.25)
     stack_shares(figure, labels.values(), look)
     scope = first.scope.replace("_", " ")
@@ -236,7 +235,10 @@ def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figur
     near = min((after - before for before, after in pairwise(counts)), default=1)
     for place, panel in enumerate(panels, start=1):
         if panel.ideal:
-            _draw_ideal(figure, counts, [panel.ideal(count) for count in counts], look, place, last=place == len(panels))
+            line = {"color": look.tones.muted, "width": 1.5, "dash": "dot"}
+            legend = {"name": "ideal", "legendgroup": "ideal", "showlegend": place == len(panels)}
+            ideal = {"x": counts, "y": list(map(panel.ideal, counts)), "mode": "lines", "hoverinfo": "skip", "line": line}
+            figure.add_scatter(**ideal, **legend, row=1, col=place)
         measured = [row for row in rows if panel.of(row).known]
         variants = list(dict.fromkeys(row.variant for row in measured))
         step = min(0.03 * span, 0.6 * near / len(variants)) if panel.dodged and variants else 0.0
@@ -253,12 +255,6 @@ def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figur
     return figure
 
 
-def _draw_ideal(figure: go.Figure, counts: list[int], ideal: list[float], look: Look, place: int, *, last: bool) -> None:
-    line = {"color": look.tones.muted, "width": 1.5, "dash": "dot"}
-    legend = {"name": "ideal", "legendgroup": "ideal", "showlegend": last}
-    figure.add_scatter(x=counts, y=ideal, mode="lines", hoverinfo="skip", line=line, row=1, col=place, **legend)
-
-
 def _set_scale(figure: go.Figure, measured: list[ScalingRow], counts: list[int], panel: _Panel, place: int) -> None:
     """Give a panel a linear axis from 0, or a logarithmic one for times that differ too much."""
     high, low = max(panel.of(row).high for row in measured), min(panel.of(row).low for row in measured)
@@ -273,6 +269,7 @@ def _set_scale(figure: go.Figure, measured: list[ScalingRow], counts: list[int],
 def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Panel, place: int, aside: float) -> None:
     workload, variant = line[0].workload, line[0].variant
     style = look.style(workload, variant)
+    owns = [(row, [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]) for row in line]
     figure.add_scatter(
         x=[row.ranks + aside for row in line],
         y=[panel.of(row).value for row in line],
@@ -283,16 +280,11 @@ def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Pa
         marker={"symbol": style.symbol, "size": 8, "color": style.color},
         error_y=error_bars(map(panel.of, line)),
         hoverinfo="text",
-        hovertext=[_line_hover(row, panel) for row in line],
+        hovertext=[_hover(row, *own, ("median", format_estimate(row.median_ns, format_duration))) for row, own in owns],
         showlegend=place == 1,
         row=1,
         col=place,
     )
-
-
-def _line_hover(row: ScalingRow, panel: _Panel) -> str:
-    own = [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]
-    return _hover(row, *own, ("median", format_estimate(row.median_ns, format_duration)))
 
 
 def _hover(row: ScalingRow | Share, *figures: tuple[str, str]) -> str:
@@ -339,18 +331,6 @@ _BETWEEN: Final = " "
 
 
 @dataclass(frozen=True)
-class _PrintedRow:
-    """A row of `reports.generator.published.table_4`."""
-
-    images: int
-    per_node: int
-    seconds: float
-    over_best: float
-    best: bool
-    advised: bool
-
-
-@dataclass(frozen=True)
 class _Tile:
     """A tile at column `x` and row `y`. Its place is one of `_PLACES`; an advised one has a frame."""
 
@@ -376,7 +356,7 @@ def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFra
     first = compared[0]
     on_gpu = first.kind != "host"
     images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
-    printed = [row for row in records(_PrintedRow, report) if row.images in images.values()]
+    printed: list[Any] = list(report[report["images"].isin(images.values())].itertuples())
     columns = list(dict.fromkeys(frame["case"]))
     own_rows = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
     report_rows = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
@@ -406,9 +386,7 @@ def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], 
     colors = _COLORS[look.theme]
     scale = [[(place + end) / 3, color] for place, color in enumerate(colors) for end in (0, 1)]
     # The gap above the report's rows is half as high as a row.
-    edges, heights = [0.0], [0.5 if row == _BETWEEN else 1.0 for row in rows]
-    for height in heights:
-        edges.append(edges[-1] + height)
+    edges = list(accumulate((0.5 if row == _BETWEEN else 1.0 for row in rows), initial=0.0))
     centres = [(top + bottom) / 2 for top, bottom in pairwise(edges)]
     shared = {"zmin": -0.5, "zmax": 2.5, "colorscale": scale, "showscale": False, "xgap": 4, "ygap": 4, "hoverongaps": False}
     figure.add_heatmap(z=number, x=list(range(len(columns))), y=edges, hovertext=hovers, hoverinfo="text", **shared)
@@ -425,17 +403,17 @@ def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], 
         for tile in tiles
     ]
     line = {"color": look.tones.text, "width": 2.5}
-    figure.layout.shapes = [{"type": "rect", **_box(tile, edges), "line": line} for tile in tiles if tile.advised]
+    figure.layout.shapes = [
+        {"type": "rect", "x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": edges[tile.y] + 0.05, "y1": edges[tile.y + 1] - 0.05}
+        | {"line": line}
+        for tile in tiles
+        if tile.advised
+    ]
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "tickmode": "array"}
     labels = {"tickvals": list(range(len(columns))), "ticktext": [text(name) for name in columns]}
     figure.update_xaxes(range=[-0.5, len(columns) - 0.5], **axis, **labels)
     labels = {"tickvals": centres, "ticktext": [text(row) for row in rows]}
     figure.update_yaxes(range=[edges[-1], 0], tickfont={"color": look.tones.text}, **axis, **labels)
-
-
-def _box(tile: _Tile, edges: list[float]) -> dict[str, float]:
-    top, bottom = edges[tile.y : tile.y + 2]
-    return {"x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": top + 0.05, "y1": bottom - 0.05}
 
 
 def _our_tile(row: CrossoverRow, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
@@ -453,12 +431,14 @@ def _our_tile(row: CrossoverRow, columns: list[str], rows: list[str], on_gpu: bo
     if row.speedup.known and row.ranks > 1:
         lines.append(f"speedup over one {format_estimate(row.speedup, format_ratio)}")
     lines.append(f"n = {row.n} · {text(row.interval_kind)}")
-    word = row.place if row.place != "slower" else _over(row.over_best.value)
+    ratio = format_ratio(row.over_best.value)
+    over = f"+{significant(100 * (row.over_best.value - 1), 1)} %" if ratio == "1.00×" else ratio
+    word = row.place if row.place != "slower" else over
     label = f"<b>{median}</b><br>{word}"
     return _Tile(columns.index(row.case), rows.index(ranks), row.place, label, "<br>".join(lines))
 
 
-def _their_tile(row: _PrintedRow, at: dict[int, int], rows: list[str]) -> _Tile:
+def _their_tile(row: Any, at: dict[int, int], rows: list[str]) -> _Tile:
     written = text(format_duration(1e9 * row.seconds))
     place = "best" if row.best else format_ratio(row.over_best)
     advice = "<br>advised by the report" if row.advised else ""
@@ -507,12 +487,6 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     return f"{are} up to {last}{between}, {stretches[-1][0]} above"
 
 
-def _over(ratio: float) -> str:
-    """`1.42×`, or `+0.3 %` where three digits of the ratio are 1.00."""
-    written = format_ratio(ratio)
-    return f"+{significant(100 * (ratio - 1), 1)} %" if written == "1.00×" else written
-
-
 def _on_finding(finding: Finding | None) -> str:
     if finding is None:
         return ""
@@ -525,7 +499,7 @@ def _on_finding(finding: Finding | None) -> str:
     return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {meaning}."
 
 
-def _on_report(compared: Sequence[CrossoverRow], printed: Sequence[_PrintedRow], images: dict[str, int | None]) -> str:
+def _on_report(compared: Sequence[CrossoverRow], printed: Sequence[Any], images: dict[str, int | None]) -> str:
     """Sentences about the report's rows, and about the columns in which its advice is best or tied here."""
     if not printed:
         return ""

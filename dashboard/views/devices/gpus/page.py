@@ -8,11 +8,9 @@ import streamlit as st
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.reports import detail, generator
-from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.views.devices.gpus import chart as charts
-from warpladder.dashboard.views.devices.gpus import chart as gpu_counts
 from warpladder.dashboard.views.devices.gpus import query as queries
 from warpladder.data import store
 
@@ -34,7 +32,7 @@ def draw(run: store.Run) -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run, among=workloads)
         timing = _choose_timing(run, workload)
-        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        shown = state.choose("show", "Show", _SHOWN)
         frame = runs.ask(run, queries.scaling, workload, timing)
         if frame.empty:
             widgets.nothing(
@@ -50,8 +48,8 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
     if shown == "best":
         variant = _choose_variant(frame, look)
         crossover = runs.ask(run, queries.crossover, workload, timing, variant)
-        finding = gpu_guidance.finding(frame[frame["variant"] == variant])
-        return gpu_counts.best_counts(crossover, finding, generator.table_4(), look)
+        finding = generator.finding(frame[frame["variant"] == variant])
+        return charts.best_counts(crossover, finding, generator.table_4(), look)
     if shown == "shares":
         parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:

@@ -137,9 +137,8 @@ class Share:
 
 def _columns(kind: type) -> list[str]:
     """The columns of a frame of records; a float `median_ns` takes one, an estimate three."""
-    hints = get_type_hints(kind)
-    names = ((name, Estimate.names(name) if hint is Estimate else (name,)) for name, hint in hints.items())
-    return [column for _, columns in names for column in columns]
+    hints = get_type_hints(kind).items()
+    return [column for name, hint in hints for column in (Estimate.names(name) if hint is Estimate else (name,))]
 
 
 def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
@@ -245,7 +244,11 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     for _, group in frame.groupby(["variant", "series", "per_rank"], sort=False):
         rows = dict(zip(group.index.tolist(), records(ScalingRow, group), strict=True))
         one = next((row for row in rows.values() if row.ranks == 1), None)
-        same = {place: row for place, row in rows.items() if one and _grows_alike(row, one)}
+        same = {
+            place: row
+            for place, row in rows.items()
+            if one and (not one.flops or abs(row.flops / (one.flops * row.ranks) - 1) <= _SAME_WORK)
+        }
         for place, row in same.items() if len(same) > 1 else ():
             ratios[place] = _SAME if row.ranks == 1 else _ratio(joined, one, row)
     grown = with_estimates(frame.loc[list(ratios)], "weak_efficiency", [ratio.times(100) for ratio in ratios.values()])
@@ -255,11 +258,6 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     return grown.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[
         _columns(WeakScalingRow)
     ]
-
-
-def _grows_alike(row: ScalingRow, one: ScalingRow) -> bool:
-    """Whether the operations of a case, over the operations of one rank's case, grow as the ranks do."""
-    return not one.flops or abs(row.flops / (one.flops * row.ranks) - 1) <= _SAME_WORK
 
 
 def weak_to_show(frame: pd.DataFrame) -> float:
@@ -295,9 +293,10 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     parts["part"] = parts["scope"].map(PARTS)
     parts["value"] = 100 * parts["duration_ns"] / parts["whole_ns"]
     parts_frame = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
-    parts_frame = parts_frame.merge(_least(phases), "left", [*_CELL, "part"]).merge(
-        _alone(data, workload), "left", ["case", "ranks"]
-    )
+    # The least time of a rank of a round, in the median over rounds.
+    least = phases.groupby([*_CELL, "scope", "round"])["duration_ns"].min().groupby([*_CELL, "scope"]).median()
+    shortest = least.rename("least_ns").reset_index().assign(part=lambda each: each["scope"].map(PARTS)).drop(columns="scope")
+    parts_frame = parts_frame.merge(shortest, "left", [*_CELL, "part"]).merge(_alone(data, workload), "left", ["case", "ranks"])
     parts_frame.loc[parts_frame["part"] != PARTS[Phase.ALLREDUCE], ["least_ns", "alone_ns"]] = None
     parts_frame["order"] = parts_frame["part"].map(list(PARTS.values()).index)
     parts_frame["place"] = parts_frame["variant"].map(
@@ -306,13 +305,6 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     return parts_frame.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[
         _columns(Share)
     ]
-
-
-def _least(phases: pd.DataFrame) -> pd.DataFrame:
-    """`least_ns` by `_CELL` and part: the median over rounds of the least time of a rank."""
-    least = phases.groupby([*_CELL, "scope", "round"])["duration_ns"].min().groupby([*_CELL, "scope"]).median()
-    shortest = least.rename("least_ns").reset_index()
-    return shortest.assign(part=shortest["scope"].map(PARTS)).drop(columns="scope")
 
 
 def _alone(data: RunData, workload: str) -> pd.DataFrame:

@@ -32,11 +32,11 @@ def draw(run: store.Run) -> None:
         if not runs.ask(run, queries.computes, workload):
             _without_operations(run, workload)
         timing = _choose_timing(run, workload)
-        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        shown = state.choose("show", "Show", _SHOWN)
         counted = _counted(run, workload)
         intensity = "paper"
         if counted:
-            intensity = state.choose("intensity", "Intensity", list(_INTENSITIES), text=_INTENSITIES.__getitem__, help=_HELP)
+            intensity = state.choose("intensity", "Intensity", _INTENSITIES, help=_HELP)
         other = counted if intensity == "counters" else None
         frame = _points(run, workload, timing, other)
         roofs = runs.ask(run, queries.roofs)

@@ -1,7 +1,6 @@
 """How much slower than the fastest each variant is, over the sizes."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -37,29 +36,23 @@ def losses(contest: Contest, shipped: Shipment, look: Look, series: str = ALL) -
     figure = blank(look.theme, _HEIGHT)
     along = bool(axis_of(contest)) and len(contest.cases) > 1
     at = {case.name: case.size_value if along else float(number) for number, case in enumerate(contest.cases)}
-    for name, line in drawn.items():
-        _draw(
-            figure, sorted(line, key=lambda place: at[place.case]), at, look, contest.workload, name in shipped.variants, along
-        )
+    for variant, line in drawn.items():
+        ordered_line = sorted(line, key=lambda place: at[place.case])
+        _draw(figure, ordered_line, at, look, contest.workload, bold=variant in shipped.variants, along=along)
     _size_axis(figure, contest, at, along)
-    figure.update_yaxes(title_text="slower than the fastest, %", **ticks(0.0, top, _percent, logarithmic=False))
+    figure.update_yaxes(title_text="slower than the fastest, %", **ticks(0.0, top, significant, logarithmic=False))
     figure.update_yaxes(range=[-0.03 * top, 1.04 * top])
     figure.update_layout(legend=BESIDE)
+    left_out = first_of([name for name in lines if name not in drawn], _MOST_NAMES)
     note = look.note(
         f"{contest.timing.label(on_gpu=look.on_gpu)}; ratios of medians paired by round, with 95 % intervals; "
         f"{samples(place.n for place in contest.ranking)}. Each variant with its fastest config at each case; bold: shipped."
-        + _left_out([name for name in lines if name not in drawn], top)
+        + (f" Always more than {significant(top, 2)} % slower, and not drawn: {left_out}." if left_out else "")
         + (f" {'; '.join(doubts(contest))}." if contest.doubts else "")
     )
-    parts = (
-        "ship",
-        contest.workload,
-        "" if series == ALL else series,
-        contest.precision,
-        contest.timing.scope,
-        contest.timing.cache,
-    )
-    return Chart(slug(*parts), title(contest, shipped), figure, frame_of(contest), note)
+    shown, timing = "" if series == ALL else series, contest.timing
+    name = slug("ship", contest.workload, shown, contest.precision, timing.scope, timing.cache)
+    return Chart(name, title(contest, shipped), figure, frame_of(contest), note)
 
 
 def frame_of(contest: Contest) -> pd.DataFrame:
@@ -85,18 +78,8 @@ def _row(contest: Contest, place: Place, size_value: float) -> dict[str, Any]:
     }
 
 
-def _percent(value: float) -> str:
-    return significant(value)
-
-
-def _left_out(variants: Sequence[str], top: float) -> str:
-    if not variants:
-        return ""
-    return f" Always more than {significant(top, 2)} % slower, and not drawn: {first_of(variants, _MOST_NAMES)}."
-
-
 def _draw(
-    figure: go.Figure, line: list[Place], at: dict[str, float], look: Look, workload: str, bold: bool, along: bool
+    figure: go.Figure, line: list[Place], at: dict[str, float], look: Look, workload: str, *, bold: bool, along: bool
 ) -> None:
     name = line[0].variant
     style = look.style(workload, name)

@@ -27,7 +27,8 @@ def answer(contest: Contest, shipped: Shipment) -> str:
     if len(contest.variants) == 1:
         return f"Ship {contest.variants[0]}: no other variant {'can be ranked' if contest.doubts else 'was timed'}."
     if shipped.worst.value <= 0:
-        sentence = f"Ship {names(shipped)}: {_fastest(shipped)} {over}"
+        who = "the fastest" if len(shipped.variants) == 1 else "one of them is the fastest"
+        sentence = f"Ship {names(shipped)}: {who} {over}"
     else:
         sentence = f"Ship {names(shipped)}: at most {_loss(shipped.worst.value)} slower than the fastest"
         sentence += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
@@ -37,11 +38,7 @@ def answer(contest: Contest, shipped: Shipment) -> str:
         more = f"{_loss(shipped.energy.value)} more energy than the least" if shipped.energy.value > 0 else "the least energy"
         sentence += f"; {more}{' on average' if cases > 1 and shipped.energy.value > 0 else ''}"
     if shipped.missing:
-        sentence += (
-            f"; not measured in {len(shipped.missing)} more"
-            if shipped.energy.known
-            else f"; not timed in {len(shipped.missing)} more"
-        )
+        sentence += f"; not {'measured' if shipped.energy.known else 'timed'} in {len(shipped.missing)} more"
     return f"{sentence}."
 
 
@@ -55,10 +52,6 @@ def doubts(contest: Contest) -> tuple[str, ...]:
 def alternatives(offers: Sequence[Shipment], shipped: Shipment) -> str:
     """The sets of other sizes: `Two, v09 and v10: at most 0.2 %, 0.1 % on average.`"""
     return " ".join(f"{_other(offer)}." for offer in offers if offer.variants != shipped.variants)
-
-
-def _fastest(shipped: Shipment) -> str:
-    return "the fastest" if len(shipped.variants) == 1 else "one of them is the fastest"
 
 
 def _other(offer: Shipment) -> str:
@@ -123,9 +116,7 @@ def write(table: Dispatch, contest: Contest, data: RunData, language: Language) 
     C++ and Python have a function `choose_WORKLOAD` of the size, or of the name of the case where there is no axis. It returns
     `variant` or `variant[config]`. Without an axis, it returns `nullptr` or None for a case that was not measured.
     """
-    if language == "JSON":
-        return _json(table, contest, data)
-    return _cpp(table, contest, data) if language == "C++" else _python(table, contest, data)
+    return {"JSON": _json, "C++": _cpp, "Python": _python}[language](table, contest, data)
 
 
 def _facts(table: Dispatch, contest: Contest, data: RunData) -> list[str]:
@@ -192,12 +183,10 @@ def _cpp(table: Dispatch, contest: Contest, data: RunData) -> str:
 
 def _literal(name: str) -> str:
     """A C++ literal of the name in UTF-8. Octal escapes have three digits, so that no digit after them belongs to them."""
-    plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in _utf8(name))
+    plain = (
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in name.encode(errors="replace")
+    )
     return f'"{"".join(plain)}"'
-
-
-def _utf8(name: str) -> bytes:
-    return name.encode(errors="replace")
 
 
 def _python(table: Dispatch, contest: Contest, data: RunData) -> str:
@@ -229,13 +218,10 @@ def _json(table: Dispatch, contest: Contest, data: RunData) -> str:
     }
     if table.axis:
         content |= {"axis": table.axis, "measured": [table.branches[0].first, table.branches[-1].last]}
+        limits = [None if math.isinf(branch.limit.value) else branch.limit.value for branch in table.branches]
         content["branches"] = [
-            {
-                "below": None if math.isinf(branch.limit.value) else branch.limit.value,
-                "variant": branch.variant,
-                "config": branch.config,
-            }
-            for branch in table.branches
+            {"below": limit, "variant": branch.variant, "config": branch.config}
+            for limit, branch in zip(limits, table.branches, strict=True)
         ]
     else:
         content["cases"] = {case: {"variant": run[0], "config": run[1]} for case, run in table.chosen.items()}

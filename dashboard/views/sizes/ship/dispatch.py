@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes
 from warpladder.dashboard.core.cell import Entry, Estimate
@@ -95,15 +96,9 @@ def axis_of(contest: Contest) -> str:
     """The one axis of numbers along which all cases lie, such as `n`; empty without such an axis."""
     axes = {case.size.partition("=")[0] for case in contest.cases}
     one = len({case.series for case in contest.cases}) == 1 and len(axes) == 1
-    numeric = all(_number(case.size.partition("=")[2]) == case.size_value for case in contest.cases)
+    sizes = pd.to_numeric(pd.Series([case.size.partition("=")[2] for case in contest.cases]), errors="coerce")
+    numeric = all(size == case.size_value for size, case in zip(sizes, contest.cases, strict=True))
     return axes.pop() if one and numeric else ""
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def crossovers(data: RunData, contest: Contest, variants: Sequence[str]) -> tuple[Crossover, ...]:
@@ -185,7 +180,9 @@ def _passing(at: np.ndarray, values: np.ndarray) -> list[tuple[Estimate, bool]]:
         if len(passed) % 2 == 0:
             continue
         value = float(passed[len(passed) // 2])
-        rises = bool(np.interp(_before(ends, left), at, middle) < np.interp(_after(ends, right), at, middle))
+        before = max((end for end in ends if end < left), default=ends[0])
+        after = min((end for end in ends if end > right), default=ends[-1])
+        rises = bool(np.interp(before, at, middle) < np.interp(after, at, middle))
         first = -math.inf if left == at[0] and low[0] <= 0 <= high[0] else float(left)
         last = math.inf if right == at[-1] and low[-1] <= 0 <= high[-1] else float(right)
         result.append((Estimate(value, first, last), rises))
@@ -205,14 +202,6 @@ def _zeros(at: np.ndarray, values: np.ndarray) -> list[float]:
         elif place == 0 or values[place - 1]:
             zero_from = float(x)
     return zeros
-
-
-def _before(ends: np.ndarray, left: float) -> float:
-    return float(max((end for end in ends if end < left), default=ends[0]))
-
-
-def _after(ends: np.ndarray, right: float) -> float:
-    return float(min((end for end in ends if end > right), default=ends[-1]))
 
 
 def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], tolerance: float = 1.0) -> Dispatch:

@@ -38,6 +38,22 @@ class _Choices:
     series: str
     judge: query.Judge
 
+    def contest(self, data: RunData) -> query.Contest:
+        """The variants that are compared."""
+        return query.contest(data, self.workload, self.timing, self.precision, self.among, self.series)
+
+
+def _ranked(data: RunData, choices: _Choices) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
+    contest = choices.contest(data)
+    return contest, query.shipments(contest, choices.judge) if choices.judge != "energy" or contest.has_energy else ()
+
+
+def _dispatched(
+    data: RunData, choices: _Choices, variants: tuple[str, ...], tolerance: float
+) -> tuple[dispatch.Dispatch, tuple[dispatch.Crossover, ...]]:
+    contest = choices.contest(data)
+    return dispatch.dispatch(data, contest, variants, tolerance), dispatch.crossovers(data, contest, variants)
+
 
 def draw(run: store.Run) -> None:
     """Draw the page."""
@@ -117,22 +133,6 @@ def _choices(run: store.Run) -> _Choices:
     return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))
 
 
-def _contest(data: RunData, choices: _Choices) -> query.Contest:
-    return query.contest(data, choices.workload, choices.timing, choices.precision, choices.among, choices.series)
-
-
-def _ranked(data: RunData, choices: _Choices) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
-    contest = _contest(data, choices)
-    return contest, query.shipments(contest, choices.judge) if choices.judge != "energy" or contest.has_energy else ()
-
-
-def _dispatched(
-    data: RunData, choices: _Choices, variants: tuple[str, ...], tolerance: float
-) -> tuple[dispatch.Dispatch, tuple[dispatch.Crossover, ...]]:
-    contest = _contest(data, choices)
-    return dispatch.dispatch(data, contest, variants, tolerance), dispatch.crossovers(data, contest, variants)
-
-
 def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
     """The regret of each number of variants."""
     rows = [
@@ -150,13 +150,12 @@ def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
         for offer in offers
     ]
     frame = pd.DataFrame(rows)
-    if not contest.has_energy:
-        frame = frame.drop(columns="above the least energy")
-    if not any(offer.missing for offer in offers):
-        frame = frame.drop(columns="not timed")
-    if not frame["equally good sets"].any():
-        frame = frame.drop(columns="equally good sets")
-    widgets.table(frame)
+    empty = {
+        "above the least energy": not contest.has_energy,
+        "not timed": not any(offer.missing for offer in offers),
+        "equally good sets": not frame["equally good sets"].any(),
+    }
+    widgets.table(frame.drop(columns=[name for name, is_empty in empty.items() if is_empty]))
     if contest.untimed:
         st.caption(plain(f"Without the cases that were not timed: {', '.join(contest.untimed)}."))
 
@@ -202,14 +201,13 @@ def _code(
                 "Crossovers, between the sizes that were measured, each variant with its fastest config. Interpolated: as powers of the "
                 "size, and as straight lines. The code compares the configs that it names."
             )
-            st.markdown("  \n".join(f":small[{plain(_crossed(each, table.axis))}]" for each in crossed[:_MOST_CROSSED]))
+            words = [
+                f"{table.axis} {code.crossover(each.size, each.between)}: {each.below}, then {each.above}"
+                for each in crossed[:_MOST_CROSSED]
+            ]
+            st.markdown("  \n".join(f":small[{plain(each)}]" for each in words))
         elif len(shipped.variants) > 1:
             st.caption("No crossover." if table.axis else _NO_AXIS)
-
-
-def _crossed(each: dispatch.Crossover, axis: str) -> str:
-    """`n between 100 and 880, interpolated 142 to 192: v10_x, then v11_y`."""
-    return f"{axis} {code.crossover(each.size, each.between)}: {each.below}, then {each.above}"
 
 
 def _standings(contest: query.Contest) -> None:

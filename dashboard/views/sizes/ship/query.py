@@ -1,6 +1,5 @@
 """Which variants to ship: the ranking of each case, and the loss of shipping one, two or three variants.
 
-import math
 The loss of a variant at a case says how much slower it is than the fastest variant of the case, in percent. Loss is computed
 from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
 """
@@ -251,28 +250,20 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
         for place in _ranked(data, workload, case.name, timing, timed[case.name])
     }
     variant_names = set(rows["variant"])
-    doubts = {str(case): _doubt(of_case) for case, of_case in every.groupby("case", sort=False)}
+    doubts = {}
+    for case, of_case in every.groupby("case", sort=False):
+        good = of_case[is_trusted(of_case)].head(1)
+        doubts[str(case)] = about(passed_over(of_case, good), won=len(good) > 0)
     of_run = data.variants.loc[data.variants["workload"] == workload, "variant"]
     variants = tuple(str(name) for name in of_run if name in variant_names)
     cases = tuple(case for case in all_cases if case.name in timed)
     missing = {(case.name, variant) for case in cases for variant in variants} - places.keys()
     untimed = tuple(case.name for case in all_cases if case.name not in timed)
-    reasons = _reasons(data, workload, missing) | {key: why for key, why in _doubtful(every).items() if key in missing}
+    reasons = _reasons(data, workload, missing)
+    doubtful = every.loc[~is_trusted(every), ["case", "variant", "n", "flags"]].itertuples(index=False, name=None)
+    reasons |= {(case, variant): doubt(n, flags) for case, variant, n, flags in doubtful if (case, variant) in missing}
     doubts_of = {case: words for case, words in doubts.items() if words}
     return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, doubts_of)
-
-
-def _doubt(rows: pd.DataFrame) -> str:
-    """The words about the fastest cell of a case that may not be called best; empty where the best is faster."""
-    good = rows[is_trusted(rows)].head(1)
-    return about(passed_over(rows, good), won=len(good) > 0)
-
-
-def _doubtful(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Why the rows that may not be called best are not ranked, by case and variant."""
-    doubtful = rows[~is_trusted(rows)]
-    columns = doubtful[["case", "variant", "n", "flags"]].itertuples(index=False, name=None)
-    return {(case, variant): doubt(n, flags) for case, variant, n, flags in columns}
 
 
 def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.DataFrame) -> Iterator[Place]:

@@ -84,7 +84,7 @@ def draw(run: store.Run) -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run, among=known)
         case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
-        topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
+        topic = state.choose("counters", "Show", _TOPICS, style="segmented")
     timed, source = _times(run, workload, case)
     every = counted.best(runs.load(run), workload, case, timed)
     frame = queries.most_time(every)
