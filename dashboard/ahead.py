@@ -41,7 +41,7 @@ def _home(every: run_index.Runs, listed: ListedRun) -> None:
     run = runs.as_recorded(listed.run)
     runs.ask(run, trust.verdict, ROOT)
     for before in run_index.comparable(every, listed)[:1]:
-        runs.ask(run, pinned.against, runs.as_recorded(before.run), "", "", pinned.names(listed.run))
+        runs.ask_both(run, runs.as_recorded(before.run), pinned.against, "", "", pinned.names(listed.run))
 
 
 def _job(job: runs.NamedRun) -> None:

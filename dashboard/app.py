@@ -29,8 +29,9 @@ def main() -> None:
     page = _menu(st.session_state.get(_SHOWN, ()))
     state.begin(page.url_path)
     view = next((view for view in VIEWS if view.name == page.url_path), VIEWS[0])
+    asked = state.coming(pages.SECTION)
     try:
-        bar.draw(_need(view))
+        bar.draw(next((each.needs for each in view.sections if each.name == asked), view.sections[0].needs))
         has = _met()
         st.session_state[_SHOWN] = shown = [each.name for each in VIEWS if each.applying(has)]
         _menu(shown)  # in place of the first one, which has to tell the page before its run is found
@@ -90,12 +91,6 @@ def _met() -> Callable[[Need], bool]:
         return lambda need: True
     picked = runs.picked(run) is not None
     return lambda need: listed.fits(need) or (need in OF_WORKLOADS and picked)
-
-
-def _need(view: View) -> Need:
-    """The needs of the section in the URL; the first one of the page without one."""
-    asked = state.coming(pages.SECTION)
-    return next((section.needs for section in view.sections if section.name == asked), view.sections[0].needs)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:
     state.set_text(state.RUN, "", name)
     state.name_run(name)
     if st.button(f"{plain(cut(label_of(run), _MOST_CHARACTERS))} ▾", key="choose run", help="Choose, name or delete a run."):
-        _choose()
+        st.dialog("Runs", width="large")(table)()
     facts = (device, f"{run.info['started_at']:%Y-%m-%d %H:%M} UTC", listed.kind if listed else "", *_ended(listing, name))
     st.caption(" · ".join(plain(fact) for fact in facts if fact), width="content", help=plain(_details(run)))
     if run.info["kind"] == "job" and need in run_index.OF_TRACES:
@@ -103,7 +103,9 @@ def _find(listing: runs.Listing, need: Need) -> str | None:
     if name := state.text_of(state.RUN, "", written=False):
         if name not in listing.runs and name not in listing.refused:
             runs.choose(None)
-            raise state.Gone(f"The link asks for run {short(name)}, {_why_not(listing, name)}")
+            reasons = (f"which cannot be opened. {each.reason}" for each in listing.bad if each.name == name)
+            why = next(reasons, "which is not here: it was deleted, or lies in another --data-dir.")
+            raise state.Gone(f"The link asks for run {short(name)}, {why}")
         name = _of_chosen_workload(listing, name, need)
         st.session_state[_CHOSEN_LAST] = name
         _opens(listing, name)  # what a check finds too large is left out of the listing from then on
@@ -112,12 +114,6 @@ def _find(listing: runs.Listing, need: Need) -> str | None:
         if _opens(listing, each.name):
             return each.name
     return next(iter(listing.refused), None)
-
-
-def _why_not(listing: runs.Listing, name: str) -> str:
-    """Why no run of a name is shown: its folder cannot be read, or is not there."""
-    reasons = (f"which cannot be opened. {each.reason}" for each in listing.bad if each.name == name)
-    return next(reasons, "which is not here: it was deleted, or lies in another --data-dir.")
 
 
 def _of_chosen_workload(listing: runs.Listing, name: str, need: Need) -> str:
@@ -165,11 +161,6 @@ def _picked(name: str) -> Naming | None:
         return None
 
 
-@st.dialog("Runs", width="large")
-def _choose() -> None:
-    table()
-
-
 def table() -> None:
     """All runs with a filter. A click on one opens it, or selects it to be named, noted or deleted."""
     listing = runs.listing(runs.data_dirs())
@@ -178,7 +169,8 @@ def table() -> None:
         click = st.segmented_control("A click", ["opens", "edits"], default="opens", key=_CLICK, required=True)
     notes = store.notes(runs.data_dirs())
     every = run_index.newest_first(listing.index.values())
-    shown = [each for each in every if _has(each, notes.get(each.run.path, ""), words)]
+    text_of = {each.name: f"{each.title} {each.kind} {notes.get(each.run.path, '')} {each.name}".lower() for each in every}
+    shown = [each for each in every if all(word in text_of[each.name] for word in words)]
     key = f"{_TABLE} {st.session_state.get(_TABLE, 0)} {hash((*words, click))}"
     chosen = widgets.table(
         pd.DataFrame([_row(each, notes) for each in shown], columns=list(_COLUMNS)),
@@ -229,11 +221,6 @@ def _change(*changes: Any) -> None:
         return
     runs.forget_listing()
     st.rerun()
-
-
-def _has(each: ListedRun, note: str, words: Collection[str]) -> bool:
-    text = f"{each.title} {each.kind} {note} {each.name}".lower()
-    return all(word in text for word in words)
 
 
 def _row(each: ListedRun, notes: Any) -> dict[str, Any]:

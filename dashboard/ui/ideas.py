@@ -71,11 +71,7 @@ def line(ideas: Sequence[Idea]) -> None:
         for idea in ideas:
             help_text = plain(f"Where the limit was: {idea.limit}.")
             if st.button(plain(idea.title), key=f"idea {idea.name}", type="tertiary", help=help_text):
-                st.dialog(plain(idea.title), width="large")(_show)(idea)
-
-
-def _show(idea: Idea) -> None:
-    st.markdown(text_of(idea))
+                st.dialog(plain(idea.title), width="large")(lambda idea: st.markdown(text_of(idea)))(idea)
 
 
 def text_of(idea: Idea) -> str:

@@ -13,7 +13,7 @@ import re
 import shutil
 import struct
 import zlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,19 +107,14 @@ def draw(jobs: Sequence[Job]) -> list[Pictures]:
     if path is None or reason:
         raise ImageError(str(reason))
     try:
-        return _in_thread(_draw_all(jobs, path))
+        with ThreadPoolExecutor(max_workers=1) as threads:  # of its own, since the caller's may have an event loop
+            return threads.submit(asyncio.run, _draw_all(jobs, path)).result()
     # Choreographer raises any error of the browser, its pipe or the event loop.
     except (Exception, asyncio.CancelledError) as error:
         first_line = (str(error).splitlines() or [""])[0][:200]
         raise ImageError(
             f"{path}: could not draw ({type(error).__name__}: {first_line}); run it once by hand to see why, or {INSTALL}"
         ) from error
-
-
-def _in_thread(work: Coroutine[Any, Any, list[Pictures]]) -> list[Pictures]:
-    """Run a coroutine in a thread of its own, since the caller's may have an event loop."""
-    with ThreadPoolExecutor(max_workers=1) as threads:
-        return threads.submit(asyncio.run, work).result()
 
 
 async def _draw_all(jobs: Sequence[Job], path: Path) -> list[Pictures]:
@@ -186,8 +181,6 @@ async def _command(tab: choreographer.Tab, name: str, **params: Any) -> dict[str
     return result
 
 
-__all__ = ["ImageError", "image", "why_not", "write"]
-
 _SCREEN_DENSITY: Final = 2.0  # of a PNG, for screens and print of twice the density
 _PRINT_DPI: Final = 600
 _CSS_DPI: Final = 96
@@ -228,16 +221,10 @@ def _job(chart: Chart, formats: Sequence[str], size: Paper) -> Job:
 
 def _file(drawn: Pictures, name: str, size: Paper) -> bytes:
     data = drawn.files[name]
-    if name == "svg":
-        return _sized(data.decode(), drawn, size).encode()
+    if name == "svg" and size.font_px:
+        wide, high = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (drawn.width, drawn.height))
+        return _SVG_SIZE.sub(rf'<svg\1 width="{wide}" height="{high}"', data.decode(), count=1).encode()
     return _with_density(data) if name == "png" and size.font_px else data
-
-
-def _sized(svg: str, drawn: Pictures, size: Paper) -> str:
-    if not size.font_px:
-        return svg
-    wide, high = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (drawn.width, drawn.height))
-    return _SVG_SIZE.sub(rf'<svg\1 width="{wide}" height="{high}"', svg, count=1)
 
 
 def _with_density(png: bytes) -> bytes:

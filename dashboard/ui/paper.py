@@ -47,7 +47,9 @@ def narrow(drawn: _Figure) -> None:
     """Lay a figure out for its width, before it has its heading: panels below each other, a flatter plot, shorter texts."""
     layout = drawn["layout"]
     _stack_panels(layout)
-    _lower(layout)
+    # A plot with an axis of numbers is as flat as a narrow column asks for. Rows of names keep their height.
+    if not any(map(_of_names, _axes(layout, "y").values())):
+        layout["height"] *= 0.4 + 0.6 * layout["width"] / _PAGE_PX
     _clear_right(layout)
     _shorten_labels(drawn)
     _thin_axes(drawn)
@@ -74,12 +76,6 @@ def _axes(layout: _Figure, letter: str) -> dict[str, _Figure]:
 def _of_names(axis: _Figure) -> bool:
     """Whether a vertical axis names rows, and has no scale."""
     return axis.get("showgrid") is False
-
-
-def _lower(layout: _Figure) -> None:
-    """A plot with an axis of numbers is as flat as a narrow column asks for. Rows of names keep their height."""
-    if not any(map(_of_names, _axes(layout, "y").values())):
-        layout["height"] *= 0.4 + 0.6 * layout["width"] / _PAGE_PX
 
 
 def _clear_right(layout: _Figure) -> None:

@@ -1,6 +1,6 @@
 """The pinned baseline: a run, or a variant of one, whose ratios the pages show; and what the runs of a machine measured."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,7 +81,9 @@ def draw() -> None:
 
 def button(key: str, run: store.Run | None = None, variant: str = "", label: str = "Pin") -> None:
     """A button that pins a run, or one variant of it. The run is the shown one where None is given."""
-    name = state.link().get("run", "") if run is None else _name(run)
+    every = runs.listing(runs.data_dirs()).runs.items()
+    named = (name for name, other in every if run and other.path == run.path)
+    name = next(named, run.run_id) if run else state.link().get("run", "")
     text = f"{name}@{variant}" if variant else name
     about = f"the variant {variant}" if variant else "this run"
     st.button(
@@ -109,7 +111,7 @@ def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
     if pin.run.path == run.path and not pin.variant:
         return "this run is the pinned one"
     try:
-        changes = runs.ask(run, against, runs.as_recorded(pin.run), pin.variant, timing.scope, names(run))
+        changes = runs.ask_both(run, runs.as_recorded(pin.run), against, pin.variant, timing.scope, names(run))
     except store.StoreError as error:
         return str(error)
     return changes if isinstance(changes, str) else tuple(change for change in changes if change.timing == timing)
@@ -131,7 +133,11 @@ def show(run: store.Run, timing: Timing, frame: pd.DataFrame) -> dict[tuple[str,
         _line(changes)
         return None
     shown = set(frame[["workload", "case", "variant", "config"]].itertuples(index=False, name=None))
-    shown_changes = [change for change in changes if change.gpus <= 1 and _cell(change) in shown]
+    shown_changes = [
+        change
+        for change in changes
+        if change.gpus <= 1 and (change.workload, change.case, change.variant, change.config) in shown
+    ]
     _verdicts(shown_changes)
     return {(change.variant, change.config): change for change in shown_changes} or None
 
@@ -140,7 +146,7 @@ def show_run(run: store.Run) -> None:
     """The same for every cell of a run in the first timing of each workload."""
     if (pin := chosen()) is None or pin.run.path == run.path:
         return
-    changes = runs.ask(run, against, runs.as_recorded(pin.run), pin.variant, "", names(run))
+    changes = runs.ask_both(run, runs.as_recorded(pin.run), against, pin.variant, "", names(run))
     if isinstance(changes, str):
         _line(changes)
     else:
@@ -192,45 +198,40 @@ def _resolved(text: str) -> PinnedBaseline | None:
     return PinnedBaseline(every[name], variant) if variant in variants else None
 
 
-def against(data: RunData, pinned: runs.NamedRun, variant: str, scope: str, names: tuple[str, ...]) -> tuple[Change, ...] | str:
+def against(data: RunData, pinned: RunData, variant: str, scope: str, names: tuple[str, ...]) -> tuple[Change, ...] | str:
     """The changes of a run against the pinned run, or the reason that the two cannot be compared.
 
     Args:
         names: of the runs of the machine, which tell its noise.
     """
     options, recordings = changes.Options(scope), history(names, data)
-    before, after = changes.Side(runs.load(pinned), variant), changes.Side(data)
+    before, after = changes.Side(pinned, variant), changes.Side(data)
     try:
-        cells = (
-            changes.against_variant(before, after, options, recordings)
-            if variant
-            else changes.compare(before, after, options, recordings).changes
-        )
+        if variant:
+            cells = changes.against_variant(before, after, options, recordings)
+        else:
+            cells = changes.compare(before, after, options, recordings).changes
     except changes.NotComparable as error:
         return str(error)
     return cells or "they have no case in common"
-
-
-def _cell(change: Change) -> tuple[str, str, str, str]:
-    return change.workload, change.case, change.variant, change.config
 
 
 def _time(row: dict[Any, Any]) -> float:
     return float(row["time_ns"])
 
 
-def _verdicts(changes: Iterable[Change]) -> None:
-    listed = list(changes)
+def _verdicts(listed: Sequence[Change]) -> None:
     if not listed:
         _line("it has none of these cells")
         return
+    several = len({each.workload for each in listed}) > 1
     rows = [
         {
             "Verdict": each.verdict,
             "Here over pinned": each.ratio.value,
             "from": each.ratio.low,
             "to": each.ratio.high,
-            "Workload": each.workload,
+            **({"Workload": each.workload} if several else {}),
             "Case": each.case,
             "Variant": each.name,
             "Pinned": format_duration(each.a_ns.value),
@@ -238,8 +239,6 @@ def _verdicts(changes: Iterable[Change]) -> None:
         }
         for each in listed
     ]
-    if len({row["Workload"] for row in rows}) == 1:
-        rows = [{name: value for name, value in row.items() if name != "Workload"} for row in rows]
     _line(sentence(listed), lambda: _table(rows))
 
 
@@ -259,9 +258,3 @@ def _table(rows: list[dict[str, Any]]) -> None:
     columns = {**dict.fromkeys(("Here over pinned", "from", "to"), ratio), "compute, points": points, "memory, points": points}
     height = _TABLE_PX if len(rows) > 10 else "content"
     widgets.table(pd.DataFrame(rows), column_config=columns, height=height, width=_TABLE_WIDTH_PX)
-
-
-def _name(run: store.Run) -> str:
-    """The name of a run in the URL."""
-    every = runs.listing(runs.data_dirs()).runs
-    return next((name for name, other in every.items() if other.path == run.path), run.run_id)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -136,7 +136,7 @@ def _listing(
         if run.path not in refused:
             has = facts[id(run)]
             if isinstance(has, Facts):
-                index[name] = ListedRun(name, run, has, is_recorded(run))
+                index[name] = ListedRun(name, run, has, run.path.parent == store.RECORDED)
             else:
                 every_bad.append(store.BadRun(run.path, has, run))
     return Listing(
@@ -265,11 +265,6 @@ def opens(run: store.Run) -> bool:
     return True
 
 
-def is_recorded(run: store.Run) -> bool:
-    """Whether the run ships with the project."""
-    return run.path.parent == store.RECORDED
-
-
 @dataclass(frozen=True)
 class NamedRun:
     """A run with the variants of a naming, or with its own variants where that is None."""
@@ -321,7 +316,7 @@ def ask(
         args: its further arguments.
     """
     about = _named_run(run)
-    answer: _Answer = _query_answer(query, about, _name_of(query), about.naming, *_key(about.run), args, options)
+    answer: _Answer = _query_answer(query, about, _asked(query, about, args, options))
     return answer
 
 
@@ -333,7 +328,9 @@ def ask_both(
     **options: _Further.kwargs,
 ) -> _Answer:
     """The same as `ask` for a query about two runs."""
-    answer: _Answer = ask(run, cast("Callable[..., _Answer]", query), other, *args, **options)
+    about = _named_run(run)
+    both = lambda data, other, *args, **options: query(data, load(other), *args, **options)  # noqa: E731
+    answer: _Answer = _query_answer(both, about, _asked(query, about, (other, *args), options))
     return answer
 
 
@@ -350,7 +347,7 @@ def share(
         make: a function whose first parameter is the `Traces` of the run.
     """
     about = _named_run(run)
-    answer: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, options)
+    answer: _Answer = _shared(make, about, _asked(make, about, args, options))
     return answer
 
 
@@ -408,6 +405,11 @@ def _name_of(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
+def _asked(function: Callable[..., Any], about: NamedRun, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells the result of a function about a run from other results; its arguments are the last two parts."""
+    return _name_of(function), about.naming, *_key(about.run), args, options
+
+
 def _key(run: store.Run) -> tuple[bytes, Hashable]:
     """A key of a run that changes when one of its files changes. A path need not be UTF-8."""
     ranks = run.ranks if isinstance(run, store.RanksOfJob) else ()
@@ -434,28 +436,12 @@ def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunDa
 
 
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
-def _query_answer(
-    _query: Callable[..., Any],
-    _run: NamedRun,
-    name: str,
-    naming: Naming | None,
-    path: bytes,
-    state: Hashable,
-    args: tuple[Any, ...],
-    options: dict[str, Any],
-) -> Any:
-    return _query(load(_run), *(load(each) if isinstance(each, NamedRun) else each for each in args), **options)
+def _query_answer(_query: Callable[..., Any], _run: NamedRun, asked: tuple[Any, ...]) -> Any:
+    *_, args, options = asked
+    return _query(load(_run), *args, **options)
 
 
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
-def _shared(
-    _make: Callable[..., Any],
-    _run: NamedRun,
-    name: str,
-    naming: Naming | None,
-    path: bytes,
-    state: Hashable,
-    args: tuple[Any, ...],
-    options: dict[str, Any],
-) -> Any:
+def _shared(_make: Callable[..., Any], _run: NamedRun, asked: tuple[Any, ...]) -> Any:
+    *_, args, options = asked
     return _make(load(_run).traces, *args, **options)

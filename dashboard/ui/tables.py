@@ -102,7 +102,9 @@ def latex(chart: "Chart") -> str:
     columns, shared = _columns(chart.data)
     places = "".join("r" if column.numeric else "l" for column in columns)
     caption = latex_text(" ".join(filter(None, (_sentence(chart.title), _sentence(chart.note), shared))))
-    rows = [f"    {_inert(' & '.join(map(latex_text, row)))} \\\\\n" for row in _rows(columns)]
+    lines = (" & ".join(map(latex_text, row)) for row in _rows(columns))
+    # LaTeX takes neither start for an option of the line break before it.
+    rows = [f"    {'{}' if line.startswith(('[', '*')) else ''}{line} \\\\\n" for line in lines]
     head = [f"    {' & '.join(latex_text(column.heading) for column in columns)} \\\\\n"] if columns else []
     return (
         "% Needs \\usepackage{booktabs}.\n\\begin{table}\n  \\centering\n"
@@ -124,11 +126,6 @@ def markdown(chart: "Chart") -> str:
 def latex_text(text: str) -> str:
     """Text that LaTeX shows unchanged. Letters of other alphabets stay as they are."""
     return "".join(_LATEX.get(letter, letter) for letter in plain_line(text))
-
-
-def _inert(row: str) -> str:
-    """A row whose start LaTeX does not take for an option of the line break before it."""
-    return f"{{}}{row}" if row.startswith(("[", "*")) else row
 
 
 def _sentence(text: str) -> str:

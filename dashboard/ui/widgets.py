@@ -29,14 +29,9 @@ HOW_TO_RECORD: Final = "make record"
 HOW_TO_IMPORT: Final = "warpladder import REPORT"
 #: The command to show where a run is no job.
 HOW_TO_IMPORT_A_JOB: Final = "warpladder import --job FOLDER"
-_MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
 _FORMATS: Final = {
-    "ratio": "%.4f",
-    "low": "%.4f",
-    "high": "%.4f",
-    "rel_l2_error": "%.2g",
-    "max_rel_error": "%.2g",
-    "tolerance": "%.2g",
+    **dict.fromkeys(("ratio", "low", "high"), "%.4f"),
+    **dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance"), "%.2g"),
 }
 _PATTERN_CHARACTERS: Final = 44
 _PAGE: Final = "title of the page"
@@ -72,15 +67,7 @@ def heading(view: View, sections: Sequence[Section]) -> Section:
         name = sections[0].name
         if len(sections) > 1:
             titles = {each.name: each.title for each in sections}
-            name = state.choose(
-                pages.SECTION,
-                "Section",
-                list(by_name),
-                text=titles.__getitem__,
-                style="segmented",
-                labelled=False,
-                owner=view.name,
-            )
+            name = state.choose(pages.SECTION, "Section", titles, style="segmented", labelled=False, owner=view.name)
         st.caption(plain(by_name[name].question), width="content")
         _picked()
     st.session_state[_SECTION] = by_name[name]
@@ -157,8 +144,7 @@ def offer_runs(need: Need | None = None, *, shipped: bool = False) -> bool:
     section: Section = st.session_state[_SECTION]
     need = need or section.needs
     having = runs.context().having(need, state.coming("workload"))
-    others = [each for each in having if each.name != runs.chosen_name()]
-    others = [each for each in others if each.shipped or not shipped]
+    others = [each for each in having if each.name != runs.chosen_name() and (each.shipped or not shipped)]
     if others:
         st.caption(f"{'Shipped runs' if shipped else 'Runs'} with {plain(need)}:")
     for other in others[:_LINKED]:
@@ -183,30 +169,22 @@ def no_trace(run: store.Run, lacks: str, option: str, need: Need | None = None) 
         option: the option of `nsys profile` that adds it to a report.
         need: see `offer_runs`.
     """
+    advice, trace = advice_of(run.info["collector"]), plain(str(run.info["source"]))
+    code, language = HOW_TO_IMPORT, "bash"
     if run.left_out:
-        st.info(plain(f"This run has {lacks} that can be read. {' '.join(run.left_out.values())}."))
-        offer_runs(need)
-        pages.end()
-    advice = advice_of(run.info["collector"])
-    if advice.code and run.info["kind"] in ("import", "job"):
+        why, code = plain(f"This run has {lacks} that can be read. {' '.join(run.left_out.values())}."), ""
+    elif advice.code and run.info["kind"] in ("import", "job"):
         wanted = advice.ranges if "ranges" in lacks else advice.device
-        st.info(f"The trace {plain(str(run.info['source']))} has {plain(lacks)}. To have it, {wanted}, then import that trace:")
-        st.code(advice.code, language="python")
-        offer_runs(need)
-        pages.end()
-    if run.info["kind"] == "import":
-        source = str(run.info["source"])
-        st.info(
-            f"The report {plain(source)} has {plain(lacks)}. Profile the program again with {option}, then import that report:"
-        )
-        st.code(
-            f"nsys profile {option} --output=report COMMAND\n{HOW_TO_IMPORT.replace('REPORT', 'report.nsys-rep')}",
-            language="bash",
-        )
-        offer_runs(need)
-        pages.end()
-    st.info(f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it above:")
-    st.code(HOW_TO_IMPORT, language="bash")
+        why, code = f"The trace {trace} has {plain(lacks)}. To have it, {wanted}, then import that trace:", advice.code
+        language = "python"
+    elif run.info["kind"] == "import":
+        why = f"The report {trace} has {plain(lacks)}. Profile the program again with {option}, then import that report:"
+        code = f"nsys profile {option} --output=report COMMAND\n{HOW_TO_IMPORT.replace('REPORT', 'report.nsys-rep')}"
+    else:
+        why = f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it above:"
+    st.info(why)
+    if code:
+        st.code(code, language=language)
     offer_runs(need)
     pages.end()
 
@@ -295,18 +273,19 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
 
 def choose_timing_of(timings: Sequence[Timing], *, on_gpu: bool) -> Timing:
     """One of these timings; the sequence is not empty."""
-    scopes = list(dict.fromkeys(timing.scope for timing in timings))
-    scope = state.choose(
-        "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
-    )
-    caches = [timing.cache for timing in timings if timing.scope == scope]
+    scopes = {timing.scope: timing.scope.replace("_", " ") for timing in timings}
+    style: state.Style = "segmented" if len(scopes) <= 4 and sum(map(len, scopes)) <= 40 else "select"
+    help = "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies in and out."
+    scope = state.choose("scope", "Scope", scopes, style=style, help=help)
+    about = "Cold: L2 flushed before each sample. Hot: not flushed."
+    return Timing(scope, choose_cache([timing.cache for timing in timings if timing.scope == scope], about, on_gpu=on_gpu))
+
+
+def choose_cache(caches: Sequence[str], help: str | None = None, *, on_gpu: bool) -> str:
+    """One of these states of the caches, which on a processor is `warm` where it is hot."""
     if on_gpu:
-        cache = state.choose(
-            "cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed."
-        )
-    else:
-        cache = state.choose("cache", "Caches", caches, style="segmented", text=lambda name: "warm" if name == "hot" else name)
-    return Timing(scope, cache)
+        return state.choose("cache", "L2", caches, style="segmented", help=help)
+    return state.choose("cache", "Caches", {name: "warm" if name == "hot" else name for name in caches}, style="segmented")
 
 
 def timing(run: store.Run, timing: Timing) -> str:
@@ -337,7 +316,8 @@ def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:
     """
     names = list(cases)
     params = [json.loads(text) for text in cases.values()]
-    keys = _axis_order(names[0], params[0])
+    # In the order of the case's name, which the JSON of the params does not keep.
+    keys = sorted(params[0], key=lambda axis: f",{names[0]}".find(f",{axis}="))
     if any(set(point) != set(keys) for point in params):
         default = max(names, key=lambda name: (name in timed, names.index(name)))
         with _bar():
@@ -349,16 +329,10 @@ def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:
             of_timed = [str(point[axis]) for name, point in remaining if name in timed] or values
             largest = max(of_timed, key=values.index)
             with _bar():
-                picked = state.choose(
-                    f"case.{axis}", axis, values, default=largest, text=_naming(axis), labelled=False, strict=True, always=True
-                )
+                texts = {value: f"{axis}={value}" for value in values}
+                picked = state.choose(f"case.{axis}", axis, texts, default=largest, labelled=False, strict=True, always=True)
             remaining = [(name, point) for name, point in remaining if str(point[axis]) == picked]
     return remaining[0][0]
-
-
-def _naming(axis: str) -> Callable[[str], str]:
-    """`n=512` of a value of the axis `n`."""
-    return lambda value: f"{axis}={value}"
 
 
 def _bar() -> DeltaGenerator:
@@ -420,9 +394,8 @@ def table(frame: pd.DataFrame, **options: Any) -> Any:
         if dtype.name in ("object", "category") and any(isinstance(value, tuple) for value in shown[name]):
             shown[name] = [", ".join(map(str, value)) if isinstance(value, tuple) else value for value in shown[name]]
     formats = {name: st.column_config.NumberColumn(format=style) for name, style in _FORMATS.items() if name in shown}
-    return st.dataframe(
-        shown, hide_index=True, placeholder="–", **{**options, "column_config": formats | options.get("column_config", {})}
-    )
+    options["column_config"] = formats | options.get("column_config", {})
+    return st.dataframe(shown, hide_index=True, placeholder="–", **options)
 
 
 def table_of_times(frame: pd.DataFrame, columns: Mapping[str, Any]) -> None:
@@ -474,37 +447,22 @@ def save_csv(label: str, frame: pd.DataFrame, file: str, key: str) -> None:
 def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
     """Buttons that save a chart. The chart is made when a button is pressed."""
     missing = images.why_not()
-    writers: dict[str, Callable[[], str | bytes]] = {
-        "html": lambda: document.chart_page(chart()),
-        "svg": lambda: images.image(chart(), "svg"),
-        "png": lambda: images.image(chart(), "png"),
-        "csv": lambda: tables.csv(chart().data),
+    writers: dict[str, tuple[str, Callable[[], str | bytes]]] = {
+        "html": ("text/html", lambda: document.chart_page(chart())),
+        "svg": ("image/svg+xml", lambda: images.image(chart(), "svg")),
+        "png": ("image/png", lambda: images.image(chart(), "png")),
+        "csv": ("text/csv", lambda: tables.csv(chart().data)),
     }
-    for kind, write in writers.items():
+    for kind, (mime, write) in writers.items():
         needs_browser = kind in ("svg", "png")
         st.download_button(
             kind.upper(),
             write,
             f"{name}.{kind}",
-            _MIME[kind],
+            mime,
             key=f"download {name} {key} {kind}",
             type="tertiary",
             on_click="ignore",
             disabled=needs_browser and missing is not None,
             help=missing if needs_browser else None,
         )
-
-
-def _axis_order(case: str, params: dict[str, Any]) -> list[str]:
-    """Axes in the order of the case's name, which the JSON of the params does not keep."""
-    return sorted(params, key=lambda axis: f",{case}".find(f",{axis}="))
-
-
-def _style(options: Sequence[str]) -> state.Style:
-    return "segmented" if len(options) <= 4 and sum(map(len, options)) <= 40 else "select"
-
-
-_SCOPE_HELP: Final = (
-    "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies "
-    "in and out."
-)

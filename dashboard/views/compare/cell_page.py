@@ -17,7 +17,6 @@ from warpladder.dashboard.ui import runs, source, widgets
 from warpladder.dashboard.ui.template import tones
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import chart, component, query
-from warpladder.dashboard.views.compare import query as lines
 from warpladder.data import store
 
 _CELLS: Final = "compared cells"
@@ -54,8 +53,8 @@ def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparis
         st.caption(plain(f"The source of {of_b} is equal in both runs."))
         source.show("both", after, "cuda" if after.lstrip().startswith(("//", "/*", "#include")) else "python", _CODE_HEIGHT)
         return
-    headings = f"A: {of_a}, {_label(other)}", f"B: {of_b}, {_label(run)}"
-    rows = lines.rows(before, after)
+    headings = f"A: {of_a}, {label_of(other)}", f"B: {of_b}, {label_of(run)}"
+    rows = query.rows(before, after)
     component.side_by_side("compared sources", rows, headings, tones(widgets.theme()))
 
 
@@ -64,19 +63,18 @@ def counters(other: store.Run, run: store.Run, cell: Change) -> None:
     a, b = runs.load(runs.as_recorded(other)), runs.load(run)
     explanation = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
     if explanation is None:
-        lacking = " and ".join(_label(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
+        lacking = " and ".join(label_of(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
         why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
         st.info(plain(f"{why}. Record both with --counters, or import reports of ncu."))
         return
     st.markdown(plain(explanation.sentence(f"A ({name_of(*cell.of_a)})", f"B ({cell.name})")))
-    widgets.table(counters_frame(explanation.work), height="content" if len(explanation.work) < 12 else _TABLE_HEIGHT)
+    rows = [
+        (each.group, each.name, _figure(each.a, each.unit), _figure(each.b, each.unit), _change(each))
+        for each in explanation.work
+    ]
+    frame = pd.DataFrame(rows, columns=["Group", "Counter", "A", "B", "Change"])
+    widgets.table(frame, height="content" if len(explanation.work) < 12 else _TABLE_HEIGHT)
     st.caption("Counters of one execution each: they have no interval.")
-
-
-def counters_frame(counters: tuple[Counter, ...]) -> pd.DataFrame:
-    """A row for each counter: its group, name, both figures with units, and the change."""
-    rows = [(each.group, each.name, _figure(each.a, each.unit), _figure(each.b, each.unit), _change(each)) for each in counters]
-    return pd.DataFrame(rows, columns=["Group", "Counter", "A", "B", "Change"])
 
 
 def every_cell(comparison: Comparison, on_click: Callable[[object], None]) -> None:
@@ -115,7 +113,7 @@ def recordings(other: store.Run, run: store.Run, comparison: Comparison) -> None
     """The differences between the recordings, and the commands that made them."""
     widgets.table(chart.facts_of(comparison))
     for side, each in (("A", other), ("B", run)):
-        st.caption(plain(f"{side}: {_label(each)}"))
+        st.caption(plain(f"{side}: {label_of(each)}"))
         st.code(str(each.info["command"]), language="bash", wrap_lines=True)
 
 
@@ -124,10 +122,6 @@ def _clicked(on_click: Callable[[object], None]) -> None:
     rows = [row for row in st.session_state[_CELLS]["selection"]["rows"] if row < len(texts)]
     if rows:
         on_click(texts[rows[0]])
-
-
-def _label(run: store.Run) -> str:
-    return label_of(run)
 
 
 def _figure(value: float, unit: str) -> str:

@@ -49,7 +49,10 @@ def forest(comparison: Comparison, look: Look, chosen: Change | None = None) -> 
     Args:
         chosen: the cell whose name is bold; it is drawn also where it is neither among the slowest nor among the fastest.
     """
-    shown = _drawn(comparison.changes, chosen)
+    shown, half = comparison.changes, MOST_ROWS // 2
+    if len(shown) > MOST_ROWS:
+        between = [chosen] if chosen in shown[half:-half] else []
+        shown = (*shown[:half], *filter(None, between), *shown[-half:])
     figure = blank(look.theme, 90 + _ROW_PX * len(shown))
     rows = list(range(len(shown)))
     for row, change in enumerate(shown):
@@ -76,8 +79,12 @@ def forest(comparison: Comparison, look: Look, chosen: Change | None = None) -> 
         )
     figure.add_vline(x=1, line={"color": look.tones.text, "width": 1})
     several = len({change.timing for change in comparison.changes}) > 1
-    names = [text(_shortened(_name(change, timed=several))) for change in shown]
-    names = [f"<b>{name}</b>" if change is chosen else name for name, change in zip(names, shown, strict=True)]
+    end = _NAME_LENGTH // 2
+    names = []
+    for change in shown:
+        name = _name(change, timed=several)  # the two ends of a long name tell configs and numbers of GPUs apart
+        name = text(name if len(name) <= _NAME_LENGTH else f"{name[:end]}…{name[1 - end :]}")
+        names.append(f"<b>{name}</b>" if change is chosen else name)
     name_rows(figure, names, look, range=[len(shown) - 0.4, -0.6])
     figure.update_xaxes(type="log", title_text="time of B over A", tickangle=0, **_ticks(shown))
     # A click anywhere on a row chooses it.
@@ -90,33 +97,20 @@ def forest(comparison: Comparison, look: Look, chosen: Change | None = None) -> 
     ]
     at = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
     figure.add_annotation(text="   ".join(words), showarrow=False, font={"size": 12}, **at)
+    relative = not all(isnan(change.shift) for change in shown)
+    total, few = len(comparison.changes), len(shown) < len(comparison.changes)
     note = look.note(
         "ratios of medians with 95 % intervals. Grey: the noise, within which a ratio is tied. "
-        + ("" if all(isnan(change.shift) for change in shown) else "Each is relative to the unchanged variants of its case. ")
-        + (
-            f"{len(shown)} of {len(comparison.changes)} cells are drawn, the slowest and the fastest."
-            if len(shown) < len(comparison.changes)
-            else ""
-        )
+        f"{'Each is relative to the unchanged variants of its case. ' if relative else ''}"
+        f"{f'{len(shown)} of {total} cells are drawn, the slowest and the fastest.' if few else ''}"
     )
-    return Chart(
-        slug("compare", "ratios"),
-        sentence(comparison.changes, comparison.lost),
-        figure,
-        frame_of(comparison.changes),
-        note.strip(),
-    )
+    title = sentence(comparison.changes, comparison.lost)
+    return Chart(slug("compare", "ratios"), title, figure, frame_of(comparison.changes), note.strip())
 
 
 def _tones(look: Look) -> dict[str, str]:
-    tones = look.tones
-    return {
-        "slower": tones.bad,
-        "tied": tones.muted,
-        "faster": tones.good,
-        "drifted": _DRIFTED[look.theme],
-        "unknown": tones.muted,
-    }
+    bad, muted, good = look.tones.bad, look.tones.muted, look.tones.good
+    return {"slower": bad, "tied": muted, "faster": good, "drifted": _DRIFTED[look.theme], "unknown": muted}
 
 
 def _ticks(shown: Sequence[Change]) -> dict[str, Any]:
@@ -170,22 +164,9 @@ def _row(change: Change) -> dict[str, Any]:
     }
 
 
-def _drawn(changes: Sequence[Change], chosen: Change | None) -> Sequence[Change]:
-    if len(changes) <= MOST_ROWS:
-        return changes
-    half = MOST_ROWS // 2
-    between = [chosen] if chosen in changes[half:-half] else []
-    return [*changes[:half], *filter(None, between), *changes[-half:]]
-
-
 def _name(change: Change, *, timed: bool = False) -> str:
     timing = f" {change.timing.scope} {change.timing.cache}" if timed else ""
     return f"{change.case} {change.name}{timing}"
-
-
-def _shortened(name: str) -> str:
-    """The two ends of a long name, which tell configs and numbers of GPUs apart."""
-    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH // 2]}…{name[1 - _NAME_LENGTH // 2 :]}"
 
 
 def _hover(change: Change) -> str:
@@ -214,7 +195,7 @@ def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
     """
     titles = [
         f"{side}: {text(cut(name_of(*cell), _CLOUD_NAME_LENGTH))}"
-        for side, cell in zip(_SIDES, (change.of_a, _of_b(change)), strict=True)
+        for side, cell in zip(_SIDES, (change.of_a, (change.variant, change.config)), strict=True)
     ]
     figure = make_subplots(
         cols=2, shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles, figure=blank(look.theme, _HEIGHT)
@@ -234,7 +215,10 @@ def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
             mode="markers",
             showlegend=False,
             marker={"color": color, "symbol": symbols, "size": np.where(outside, 10, 7), "opacity": 0.85},
-            hovertext=[f"round {number}: {text(format_duration(ns))}" for number, ns in _pairs(own)],
+            hovertext=[
+                f"round {number}: {text(format_duration(ns))}"
+                for number, ns in zip(own["round"], own["duration_ns"], strict=True)
+            ],
             hoverinfo="text",
             row=1,
             col=column,
@@ -262,14 +246,6 @@ def title(change: Change) -> str:
     ratio = change.ratio
     figures = f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
     return f"{change.workload} {change.case} {change.name}: B takes {figures} times as long as A; {change.verdict}"
-
-
-def _of_b(change: Change) -> tuple[str, str]:
-    return change.variant, change.config
-
-
-def _pairs(own: pd.DataFrame) -> Any:
-    return own[["round", "duration_ns"]].itertuples(index=False, name=None)
 
 
 def _percent(duration_ns: Any, reference_ns: float) -> Any:

@@ -37,11 +37,13 @@ def draw(run: store.Run) -> None:
         other, of_a, of_b = _choose_sides(run)
     with widgets.controls():
         judged = state.choose("judge", "Judge", _JUDGED, help=_JUDGED_HELP)
-        scope = _choose_scope(run, other)
+        scopes = [scope for scope in runs.ask(run, _scopes) if scope in runs.ask(runs.as_recorded(other), _scopes)]
+        texts = {_FIRST: "first of each", **{scope: scope.replace("_", " ") for scope in scopes}, _ALL: "all"}
+        scope = state.choose("of_scope", "Scope", texts)
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", absolute=judged == "absolute"
         )
-        comparison = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, pinned.names(run))
+        comparison = runs.ask_both(run, runs.as_recorded(other), _compared, of_a, of_b, options, pinned.names(run))
         if isinstance(comparison, str):
             widgets.nothing(comparison, "Choose another run, variant or scope.")
         shown = query.only(comparison, _choose_filter(comparison))
@@ -60,7 +62,11 @@ def draw(run: store.Run) -> None:
         widgets.nothing(
             "No compared cell fits the filters.", "Choose others; a variant is written as v0* or as a part of its name."
         )
-    cell = _choose_cell(shown)
+    address = state.text_of("at", "")
+    cell = query.chosen(shown.changes, address)
+    if address and cell is None:
+        state.note("The link asks for a cell that is not among those shown; showing the slowest.")
+    cell = cell or shown.changes[0]
     _answer(run, other, shown, cell)
     below = state.choose("below", "Show", _BELOW, style="segmented", labelled=False)
     if below == "source":
@@ -81,17 +87,10 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
         st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run above.")
-    same_run = "this run: two of its variants"
+    titles = {name: each.title if name in others else "this run: two of its variants" for name, each in every.items()}
     pin = pinned.chosen()
     default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
-    name = state.choose(
-        "with",
-        "A",
-        list(every),
-        default=default,
-        text=lambda each: every[each].title if each in others else same_run,
-        always=True,
-    )
+    name = state.choose("with", "A", titles, default=default, always=True)
     other = every[name]
     of_b = query.timed_variants(runs.load(run))
     if other.path == run.path:
@@ -101,19 +100,12 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
         first = state.choose("a", "Variant of A", of_b, default=of_first, owner=name)
         return other, first, state.choose("b", "Variant of B", of_b, default=of_second, owner=name)
     of_a = runs.ask(runs.as_recorded(other), query.timed_variants)
-    words = {_EACH: "each with its own"}
-    first = state.choose("a", "Variant of A", [_EACH, *of_a], text=lambda each: words.get(each, each), owner=name)
+    words = {_EACH: "each with its own", **{each: each for each in of_a}}
+    first = state.choose("a", "Variant of A", words, owner=name)
     if first == _EACH:
         return other, "", ""
     same = first if first in of_b else of_b[0]
     return other, first, state.choose("b", "Variant of B", of_b, default=same, owner=name)
-
-
-def _choose_scope(run: store.Run, other: store.Run) -> str:
-    scopes = [scope for scope in runs.ask(run, _scopes) if scope in runs.ask(runs.as_recorded(other), _scopes)]
-    words = {_FIRST: "first of each", _ALL: "all"}
-    text = lambda scope: words.get(scope, scope.replace("_", " "))  # noqa: E731
-    return state.choose("of_scope", "Scope", [_FIRST, *scopes, _ALL], text=text)
 
 
 def _scopes(data: RunData) -> list[str]:
@@ -139,15 +131,6 @@ def _choose_filter(comparison: Comparison) -> query.Filter:
     return query.Filter(
         "" if workload == _ALL else workload, cache="" if cache == _ALL else cache, variant=st.session_state[_PATTERN]
     )
-
-
-def _choose_cell(comparison: Comparison) -> Change:
-    """The cell to look into: the one of the URL, or else the slowest."""
-    address = state.text_of("at", "")
-    cell = query.chosen(comparison.changes, address)
-    if address and cell is None:
-        state.note("The link asks for a cell that is not among those shown; showing the slowest.")
-    return cell or comparison.changes[0]
 
 
 def _set_cell(text: object) -> None:
@@ -203,7 +186,7 @@ def _show_lost(comparison: Comparison) -> None:
 
 
 def _compared(
-    data: RunData, other: runs.NamedRun, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
+    data: RunData, other: RunData, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
 ) -> Comparison | str:
     """The comparison, or the reason that the runs cannot be compared.
 
@@ -212,7 +195,7 @@ def _compared(
     """
     history = pinned.history(names, data)
     try:
-        found = changes.compare(changes.Side(runs.load(other), of_a), changes.Side(data, of_b), options, history)
+        found = changes.compare(changes.Side(other, of_a), changes.Side(data, of_b), options, history)
         # A run of other workloads has lost none; `compare` on the command line, a gate, fails on them.
         lost = [each if each.workload in data.workloads else replace(each, fails=False) for each in found.lost]
         return replace(found, lost=tuple(sorted(lost, key=lambda each: not each.fails)))

@@ -90,7 +90,7 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
     with st.container(gap="xxsmall"):
         _fact("Can I believe it?", verdict.sentence, "trust", "Trust →", **state.link())
         if before := _before(run):
-            changed = runs.ask(run, pinned.against, runs.as_recorded(before.run), "", "", pinned.names(run))
+            changed = runs.ask_both(run, runs.as_recorded(before.run), pinned.against, "", "", pinned.names(run))
             words = changed if isinstance(changed, str) else sentence(changed)
             since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
             _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))

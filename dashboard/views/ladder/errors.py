@@ -48,11 +48,15 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     points = records(_DrawnPoint, frame)
     front = [point for point in points if point.on_front]
     if front:
-        _draw_front(figure, front, 10**right, 10**high, look)
+        # Steps, right of and above which a variant of the front is better in both.
+        times, shown = [point.median_ns.value for point in front], [point.shown for point in front]
+        x, y = [times[0], *times, 10**right], [10**high, *shown, shown[-1]]
+        line = {"color": look.tones.good, "width": 1.5, "dash": "dot", "shape": "hv"}
+        figure.add_scatter(x=x, y=y, mode="lines", name="front", hoverinfo="skip", legendrank=2000, line=line)
     for point in points:
         _draw_point(figure, point, look)
     _name_front(figure, front, (left, right, low, high), look)
-    scale = ticks(10**low, 10**high, _tick, logarithmic=True, most=8)
+    scale = ticks(10**low, 10**high, lambda error: format_error(error).replace(".0e", "e"), logarithmic=True, most=8)
     if (frame["rel_l2_error"] == 0).any():
         scale_ticks = zip(scale["tickvals"], scale["ticktext"], strict=True)
         shown_ticks = [(value, words) for value, words in scale_ticks if value > zero * 1.5]
@@ -60,8 +64,8 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
             "tickvals": [zero, *(value for value, _ in shown_ticks)],
             "ticktext": ["0", *(words for _, words in shown_ticks)],
         }
-    times = ticks(10**left, 10**right, format_duration, logarithmic=True)
-    figure.update_xaxes(type="log", range=[left, right], title_text="median time, log scale: left is faster", **times)
+    time_ticks = ticks(10**left, 10**right, format_duration, logarithmic=True)
+    figure.update_xaxes(type="log", range=[left, right], title_text="median time, log scale: left is faster", **time_ticks)
     figure.update_yaxes(type="log", range=[low, high], title_text="relative error, log scale: down is more exact", **scale)
     figure.update_layout(legend=BESIDE)
     note = measured(
@@ -78,11 +82,6 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart(name, title, figure, frame.drop(columns="shown"), note)
 
 
-def _tick(error: float) -> str:
-    """`1e-4`, because ticks are at round numbers."""
-    return format_error(error).replace(".0e", "e")
-
-
 def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
     """Ends of a logarithmic axis as powers of ten.
 
@@ -93,14 +92,6 @@ def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
     missing = max(0.0, _LEAST_SPAN - (high - low))
     span = high - low + missing
     return low - missing / 2 - before * span, high + missing / 2 + _ASIDE * span
-
-
-def _draw_front(figure: go.Figure, front: list[_DrawnPoint], right: float, high: float, look: Look) -> None:
-    """Draw steps along the front. Right of and above the steps, a variant of the front is better in both."""
-    times, errors = [point.median_ns.value for point in front], [point.shown for point in front]
-    x, y = [times[0], *times, right], [high, *errors, errors[-1]]
-    line = {"color": look.tones.good, "width": 1.5, "dash": "dot", "shape": "hv"}
-    figure.add_scatter(x=x, y=y, mode="lines", name="front", hoverinfo="skip", legendrank=2000, line=line)
 
 
 def _draw_point(figure: go.Figure, point: _DrawnPoint, look: Look) -> None:

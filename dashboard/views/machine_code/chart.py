@@ -7,7 +7,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.sass import ARITHMETIC, Unit
-from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, name_rows, palette, patterns, slug, text
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, Theme, blank, hatch, name_rows, palette, patterns, slug, text
 from warpladder.dashboard.ui.text import cut
 
 _ROW_PX: Final = 24
@@ -42,8 +42,9 @@ def mix(frame: pd.DataFrame, look: Look, workload: str, case: str) -> Chart:
         frame: `query.mix_by_variant`, not empty.
     """
     cells = list(frame.drop_duplicates("variant")[["variant", "config", "part"]].itertuples(index=False, name=None))
-    units = [unit for unit in (*_COLORS, *_GREYS[look.theme]) if unit in set(frame["unit"])]
-    colors = [_color(unit, look.theme) for unit in units]
+    greys = _GREYS[look.theme]
+    units = [unit for unit in (*_COLORS, *greys) if unit in set(frame["unit"])]
+    colors = [greys.get(unit) or palette(look.theme)[_COLORS[unit]] for unit in units]
     figure = blank(look.theme, _ROW_PX * max(len(cells), 3) + 110)
     for unit, color, pattern in zip(units, colors, patterns(colors), strict=True):
         of_unit = frame[frame["unit"] == unit].set_index("variant")
@@ -64,7 +65,7 @@ def mix(frame: pd.DataFrame, look: Look, workload: str, case: str) -> Chart:
         names.append(text(cut(f"{look.variant_name(workload, variant)}{marks}", _NAME_LENGTH)))
     name_rows(figure, names, look, range=[len(cells) - 0.45, -0.55])
     figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="instructions of the hot loop")
-    legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "yref": "paper", "x": 0, "traceorder": "normal"}
+    legend = {**ABOVE, "y": 1.0, "yref": "paper", "traceorder": "normal"}
     figure.update_layout(barmode="stack", margin={"t": 60, "r": 16}, legend=legend)
     note = look.note(
         f"{case}; instructions in the machine code, each counted once. The loop of the launch with the most instructions; where a "
@@ -83,10 +84,6 @@ def _title(frame: pd.DataFrame, look: Look, workload: str) -> str:
         f"{look.variant_name(workload, most)} has the largest share of floating-point arithmetic in its {part}: "
         f"{format_percent(shares.max())}"
     )
-
-
-def _color(unit: Unit, theme: Theme) -> str:
-    return palette(theme)[_COLORS[unit]] if unit in _COLORS else _GREYS[theme][unit]
 
 
 def _hover(variant: str, row: "pd.Series[Any]") -> str:

@@ -1,6 +1,5 @@
 """Machine code: the source beside its instructions, the mix and loops of a kernel, and what differs between two kernels."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +8,7 @@ import streamlit as st
 from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.numbers import format_bytes
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import ListedRun, Need
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.text import cut, plain
@@ -85,7 +84,8 @@ def draw(run: store.Run) -> None:
         variant = queries.first_variant(data, workload, case)
         side = " of B" if topic == "difference" else ""
         chosen = _choose(data, workload, case, variant, ("variant", "config", "launch"), owner=f"{workload}|{case}", side=side)
-        ptx = topic == "source" and bool(chosen.kernel.ptx) and _choose_ptx()
+        ptx = topic == "source" and bool(chosen.kernel.ptx)
+        ptx = ptx and state.choose("isa", "Code", ["SASS", "PTX"], style="segmented") == "PTX"
     if not chosen.kernel.code_id:
         _no_code_of(chosen)
     if topic != "difference":
@@ -121,22 +121,10 @@ def _choose(
     kernels = data.code.kernels(cell)
     main = queries.main_launch(data, cell)
     if len(kernels) > 1:
-        numbers = [str(place + 1) for place in range(len(kernels))]
-        shown = state.choose(
-            keys[2],
-            f"Launch{side}",
-            numbers,
-            default=numbers[main],
-            text=lambda number: f"{number}: {cut(kernels[int(number) - 1].name, _KERNEL_LENGTH)}",
-            owner=f"{owner}|{name}|{config}",
-        )
-        main = int(shown) - 1
+        launches = {str(at): f"{at}: {cut(kernel.name, _KERNEL_LENGTH)}" for at, kernel in enumerate(kernels, start=1)}
+        owner = f"{owner}|{name}|{config}"
+        main = int(state.choose(keys[2], f"Launch{side}", launches, default=str(main + 1), owner=owner)) - 1
     return _Chosen(data, cell, kernels[main], kernels)
-
-
-def _choose_ptx() -> bool:
-    """Whether to show PTX in place of SASS."""
-    return state.choose("isa", "Code", ["SASS", "PTX"], style="segmented") == "PTX"
 
 
 def _resources(kernel: Kernel) -> str:
@@ -204,12 +192,12 @@ def _mix(run: store.Run, chosen: _Chosen) -> None:
 
 def _difference(run: store.Run, chosen: _Chosen) -> None:
     """Two kernels side by side: A, another variant or run, and B, the kernel of the page."""
-    others = _others(run, chosen.cell.workload)
+    having = runs.context().having(Need.CODE, chosen.cell.workload)
+    others = [each for each in having if each.run.path != run.path and chosen.cell.workload in each.facts.workloads]
     with widgets.controls():
         name = _THIS
         if others:
-            titles = {_THIS: "this run", **{each.name: each.title for each in others}}
-            name = state.choose("code_of", "A", titles)
+            name = state.choose("code_of", "A", {_THIS: "this run", **{each.name: each.title for each in others}})
         other = next((each.run for each in others if each.name == name), run)
         if other is not run and not runs.opens(other):
             widgets.nothing("The other run cannot be opened.", "Choose another run as A.")
@@ -229,12 +217,6 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
     if len(changed):
         st.markdown("### Counts that differ")
         widgets.table(changed, column_config=_CHANGES, height="content" if len(changed) < 12 else _TABLE_HEIGHT)
-
-
-def _others(run: store.Run, workload: str) -> Sequence[ListedRun]:
-    """The other runs with machine code of a workload. Runs of the device come first."""
-    every = runs.context().having(Need.CODE, workload)
-    return [each for each in every if each.run.path != run.path and workload in each.facts.workloads]
 
 
 def _choose_other(data: RunData, chosen: _Chosen, name: str) -> _Chosen | None:

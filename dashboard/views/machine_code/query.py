@@ -109,7 +109,9 @@ def first_variant(data: RunData, workload: str, case: str) -> str:
     roles = dict(
         data.variants.loc[data.variants["workload"] == workload, ["variant", "role"]].itertuples(index=False, name=None)
     )
-    names = [name for name in every if _has_code(data, workload, case, name, every[name])] or list(every)
+    cells = {name: [CellName(workload, name, config, case) for config in configs] for name, configs in every.items()}
+    names = [name for name in every if any(each.code_id for cell in cells[name] for each in data.code.kernels(cell))]
+    names = names or list(every)
     rungs = [name for name in names if roles[name] == "rung"] or names
     fastest = min(((ns, name) for (name, _), ns in timed.items() if name in rungs), default=None)
     return fastest[1] if fastest else rungs[-1]
@@ -120,10 +122,6 @@ def first_config(data: RunData, workload: str, case: str, variant: str) -> str:
     configs = variants(data, workload, case)[variant]
     timed = times(data, workload, case)
     return min(configs, key=lambda config: timed.get((variant, config), float("inf")))
-
-
-def _has_code(data: RunData, workload: str, case: str, variant: str, configs: Sequence[str]) -> bool:
-    return any(kernel.code_id for config in configs for kernel in data.code.kernels(CellName(workload, variant, config, case)))
 
 
 def main_launch(data: RunData, cell: CellName) -> int:

@@ -93,13 +93,13 @@ def _sample_hover(row: dict[Any, Any]) -> str:
 
 
 _HEIGHT: Final = 270
-_SYMBOLS: Final = {
-    "cuda_events": "circle",
-    "cupti": "square",
-    "nsight_systems": "diamond",
-    "nsight_compute": "triangle-up",
+#: Symbol, and place in the palette.
+_LOOKS: Final = {
+    "cuda_events": ("circle", 0),
+    "cupti": ("square", 1),
+    "nsight_systems": ("diamond", 2),
+    "nsight_compute": ("triangle-up", 3),
 }
-_COLORS: Final = {"cuda_events": 0, "cupti": 1, "nsight_systems": 2, "nsight_compute": 3}
 
 
 def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
@@ -116,9 +116,9 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
         place = {"row": 1, "col": column}
         for key, cells in part.groupby(["collector", "cache"], sort=False):
             other, cache = (str(each) for each in key)
-            symbol = _SYMBOLS.get(other, "circle")
+            symbol, color = _LOOKS.get(other, ("circle", 4))
             percent, low, high = (100 * (cells[name] - 1) for name in ("ratio", "low", "high"))
-            name = f"{other}, {cache} L2"
+            name, mark = f"{other}, {cache} L2", {"size": 7, "color": palette[color], "opacity": 0.85}
             figure.add_scatter(
                 x=cells["median_ns"],
                 y=percent,
@@ -127,12 +127,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
                 legendgroup=name,
                 showlegend=name not in in_legend,
                 error_y={"type": "data", "array": high - percent, "arrayminus": percent - low, "width": 0, "thickness": 1},
-                marker={
-                    "symbol": symbol if cache == "cold" else f"{symbol}-open",
-                    "size": 7,
-                    "color": palette[_COLORS.get(other, 4)],
-                    "opacity": 0.85,
-                },
+                marker={**mark, "symbol": symbol if cache == "cold" else f"{symbol}-open"},
                 hoverinfo="text",
                 hovertext=[_hover(row, collector) for row in cells.to_dict("records")],
                 **place,
@@ -155,7 +150,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
             figure.update_yaxes(range=[-reach, reach], row=1, col=column)
         figure.update_yaxes(ticksuffix=" %", row=1, col=column)
     figure.update_yaxes(title_text="difference from it", row=1, col=1)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34})
+    figure.update_layout(legend=ABOVE, margin={"t": 34})
     note = (
         f"{look.device}; medians of device time of the same cell and source in runs of different collectors; "
         f"{samples(frame['n'])} by {collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative "
@@ -169,15 +164,14 @@ def agreement_title(frame: pd.DataFrame) -> str:
     above = frame[frame["above"]]
     shown = above if len(above) else frame
     worst = shown.iloc[int((shown["ratio"] - 1).abs().to_numpy().argmax())]
-    largest = f"{worst['collector']} {_signed_percent(worst['ratio'])} for {worst['variant']} at {worst['case']}"
+    percent = 100 * (worst["ratio"] - 1)
+    signed = f"{'+' if percent >= 0 else '−'}{significant(abs(percent))} %"
+    largest = f"{worst['collector']} {signed} for {worst['variant']} at {worst['case']}"
+    limit, within = format_duration(AGREE_ABOVE_NS), f"{100 * AGREE_WITHIN:g} %"
     if above.empty:
-        return (
-            f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; the largest difference of shorter cells is {largest}"
-        )
-    return (
-        f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(AGREE_ABOVE_NS)} agree within "
-        f"{100 * AGREE_WITHIN:g} %; the largest difference is {largest}"
-    )
+        return f"No cell above {limit} to compare; the largest difference of shorter cells is {largest}"
+    agree = int(above["agrees"].sum())
+    return f"{agree} of {len(above)} cells above {limit} agree within {within}; the largest difference is {largest}"
 
 
 def in_words(row: dict[Any, Any], collector: str) -> str:
@@ -196,11 +190,6 @@ def in_words(row: dict[Any, Any], collector: str) -> str:
             f"and measures less in {row['less']}"
         )
     return f"{row['collector']}: {'; '.join(parts)}."
-
-
-def _signed_percent(ratio: float) -> str:
-    percent = 100 * (ratio - 1)
-    return f"{'+' if percent >= 0 else '−'}{significant(abs(percent))} %"
 
 
 def _hover(row: dict[Any, Any], collector: str) -> str:

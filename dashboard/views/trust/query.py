@@ -14,7 +14,7 @@ from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
-from warpladder.dashboard.core.traces import NONE, Int64s
+from warpladder.dashboard.core.traces import NONE
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
 from warpladder.data.arrays import lookup
@@ -119,8 +119,8 @@ def findings(data: RunData) -> pd.DataFrame:
     grouped["text"] = [
         texts[0] if variant else "\n".join(texts) for variant, texts in zip(grouped["variant"], grouped["text"], strict=True)
     ]
-    order = grouped["severity"].map({name: place for place, name in enumerate(_SEVERITY_ORDER)})
-    return grouped.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+    by_severity = grouped["severity"].map(_SEVERITY_ORDER.index).sort_values(kind="stable")
+    return grouped.loc[by_severity.index].reset_index(drop=True)
 
 
 def statuses(data: RunData) -> pd.DataFrame:
@@ -281,19 +281,11 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
           run's;
         - `difference_ns`: median absolute difference in the cells of `below`; null without such cells.
     """
-    rows: list[dict[str, Any]] = []
+    rows = []
     for collector, cells in frame.groupby("collector", sort=False):
-        long, short = cells[cells["above"]], cells[~cells["above"]]
-        rows.append(
-            {
-                "collector": collector,
-                "above": len(long),
-                "agree": int(long["agrees"].sum()),
-                "below": len(short),
-                "less": int((short["difference_ns"] < 0).sum()),
-                "difference_ns": float(short["difference_ns"].abs().median()),
-            }
-        )
+        long, less = cells[cells["above"]], cells.loc[~cells["above"], "difference_ns"]
+        agree = int(long["agrees"].sum())
+        rows.append((collector, len(long), agree, len(less), int((less < 0).sum()), float(less.abs().median())))
     return pd.DataFrame(rows, columns=["collector", "above", "agree", "below", "less", "difference_ns"])
 
 
@@ -325,14 +317,8 @@ def attribution(data: RunData) -> Attribution:
         return Attribution(0, 0, 0, 0, 0, 0)
     outside, unlaunched = _unattributed(data)
     time_ns = data.traces.durations("kernels")
-    return Attribution(
-        len(time_ns),
-        int(time_ns.sum()),
-        int(outside.sum()),
-        int(time_ns[outside].sum()),
-        int(unlaunched.sum()),
-        int(time_ns[unlaunched].sum()),
-    )
+    every = (np.ones(len(time_ns), dtype=bool), outside, unlaunched)
+    return Attribution(*(int(each) for chosen in every for each in (chosen.sum(), time_ns[chosen].sum())))
 
 
 def unattributed(data: RunData) -> pd.DataFrame:
@@ -379,19 +365,15 @@ def rounds(data: RunData) -> pd.DataFrame:
     scope = traces.texts("ranges", "scope")
     ids = traces.numbers("ranges", "range_id")
     parent = lookup(ids, traces.numbers("ranges", "parent_id"))
-    ours = (
-        np.asarray(scope.categories == _SCOPE)[scope.codes] if len(scope.categories) else np.zeros(len(ids), dtype=bool)
-    ) & (scope.codes >= 0)
-    ours &= traces.numbers("ranges", "round") >= 0
+    ours = (np.asarray(scope) == _SCOPE) & (traces.numbers("ranges", "round") >= 0)
     outermost = ours & ~((parent >= 0) & ours[parent])
-    at = _outermost(lookup(ids, traces.ranges_of_work("memory_ops")), parent, ours, outermost)
+    # For each copy, the place of the outermost range of a sample around it, or `NONE`.
+    at = lookup(ids, traces.ranges_of_work("memory_ops"))
+    at = np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)
     kind, moved = traces.texts("memory_ops", "kind"), traces.numbers("memory_ops", "bytes")
-    texts_and_sums: dict[str, Any] = {}
     chosen = np.flatnonzero(outermost)
-    for column in STATUS_KEY:
-        names = traces.texts("ranges", column)
-        texts_and_sums[column] = np.asarray(names)[chosen]
-    texts_and_sums["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
+    read = {**{column: column for column in STATUS_KEY}, "range": "text"}
+    texts_and_sums: dict[str, Any] = {name: np.asarray(traces.texts("ranges", column))[chosen] for name, column in read.items()}
     for direction in _DIRECTIONS:
         copies = (at >= 0) & (np.asarray(kind) == direction)
         sums = np.zeros(len(ids), dtype=np.int64)
@@ -399,7 +381,7 @@ def rounds(data: RunData) -> pd.DataFrame:
         texts_and_sums[f"{direction}_bytes"] = sums[chosen]
     cases = data.cases.rename(columns={f"{direction}_bytes": f"case_{direction}_bytes" for direction in _DIRECTIONS})
     keys = ["workload", "case"]
-    frame = pd.DataFrame(texts_and_sums).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys, how="inner")
+    frame = pd.DataFrame(texts_and_sums).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys)
     equal = (frame["h2d_bytes"] == frame["case_h2d_bytes"]) & (frame["d2h_bytes"] == frame["case_d2h_bytes"])
     return frame.assign(equal=equal)[columns]
 
@@ -415,8 +397,3 @@ def _unattributed(data: RunData) -> tuple[Any, Any]:
     """Masks of the kernels outside of all ranges, and of the kernels with an unknown launch."""
     traces = data.traces
     return traces.ranges_of_work("kernels") == NONE, traces.numbers("kernels", "launch_start_ns") == NONE
-
-
-def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:
-    """For each place of a range, the place of the outermost range of a sample around it, or `NONE`."""
-    return np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)

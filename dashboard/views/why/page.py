@@ -27,14 +27,15 @@ _WORK: Final = {
 
 def draw(run: store.Run) -> None:
     """Draw the page."""
-    workload = widgets.choose_workload(run, default=_first(run))
+    counted_ones = (name for name in runs.load(run).workloads if counted_run.find(run, name))
+    workload = widgets.choose_workload(run, default=next(counted_ones, None))
     found = counted_run.find(run, workload)
     if found is None:
         _not_counted(run, workload)
     source = runs.as_recorded(found.run)
     data = runs.load(source)
     case = widgets.choose_case(found.run, workload, among=runs.ask(source, counters.counted_cases, workload))
-    timed = runs.ask(run, counted.times, workload, case) if _same_device(run, found) else pd.DataFrame()
+    timed = runs.ask(run, counted.times, workload, case) if run_index.device_of(run) == found.facts.device else pd.DataFrame()
     timed = timed if len(timed) else runs.ask(source, counted.times, workload, case)
     every = runs.ask(source, counted.best, workload, case, timed)
     if found.run.path != run.path:
@@ -58,15 +59,6 @@ def draw(run: store.Run) -> None:
         widgets.show_chart(widgets.drawn(chart.steps, steps, runs.look_of(found.run, widgets.theme()), workload, case, how))
 
 
-def _first(run: store.Run) -> str | None:
-    """The first workload of the run with counters of its sources."""
-    return next((name for name in runs.load(run).workloads if counted_run.find(run, name)), None)
-
-
-def _same_device(run: store.Run, found: ListedRun) -> bool:
-    return run_index.device_of(run) == found.facts.device
-
-
 def _explain(data: RunData, workload: str, case: str, a: dict[Any, Any], b: dict[Any, Any], *, everything: bool) -> None:
     """The sentence, and the work that differs."""
     explanation = counted.explained(data, workload, case, a, b)
@@ -85,14 +77,8 @@ def _links(found: ListedRun, workload: str, case: str, a: str, b: str) -> None:
         return
     place = {"run": found.name, "workload": workload}
     with st.container(horizontal=True, gap="small"):
-        pages.link(
-            "machine_code",
-            f"The instructions that differ, {plain(a)} and {plain(b)} →",
-            **place,
-            machine="difference",
-            variant=b,
-            a=a,
-        )
+        both = f"The instructions that differ, {plain(a)} and {plain(b)} →"
+        pages.link("machine_code", both, **place, machine="difference", variant=b, a=a)
         pages.link("machine_code", f"Lines and instructions of {plain(a)} →", **place, variant=a)
         pages.link("machine_code", f"… of {plain(b)} →", **place, variant=b)
         pages.link("why.counters", "Counters →", **place)
@@ -102,13 +88,10 @@ def _figure(value: float, unit: str) -> str:
     """A figure with its unit."""
     if pd.isna(value):
         return "–"
-    match unit:
-        case "ns":
-            return format_duration(value)
-        case "B":
-            return format_bytes(value)
-        case "Hz":
-            return f"{value / 1e9:.3f} GHz"
+    if unit in ("ns", "B"):
+        return format_duration(value) if unit == "ns" else format_bytes(value)
+    if unit == "Hz":
+        return f"{value / 1e9:.3f} GHz"
     return f"{significant(value)} %" if unit == "%" else f"{value:,.0f}" if value >= 1000 else significant(value)
 
 

@@ -20,7 +20,6 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, samples, slug, text, ticks
 from warpladder.dashboard.views.compare.trends.query import (
     Level,
-    RecordedRun,
     Series,
     Step,
     Trends,
@@ -208,7 +207,7 @@ def _axes(figure: go.Figure, trends: Trends, shown: Sequence[Series], lanes: int
     figure.update_xaxes(
         range=[-0.6, len(trends.runs) - 0.4],
         tickvals=labelled,
-        ticktext=[_label(trends.runs[place]) for place in labelled],
+        ticktext=[f"{run.started_at:%b %d %H:%M}<br>{text(run.commit)}" for run in map(trends.runs.__getitem__, labelled)],
         showgrid=False,
         anchor="y2" if lanes else "y",
         ticklabeloverflow="allow",
@@ -248,10 +247,6 @@ def _labelled(trends: Trends, shown: Sequence[Series]) -> list[int]:
         if all(abs(place - other) >= least for other in places):
             places.append(place)
     return sorted(places)
-
-
-def _label(run: RecordedRun) -> str:
-    return f"{run.started_at:%b %d %H:%M}<br>{text(run.commit)}"
 
 
 def _lanes(trends: Trends, series: Series) -> dict[str, list[str]]:

@@ -1,5 +1,6 @@
 """Trends: the variants of a case over runs in time, on one device and by one collector."""
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -14,6 +15,7 @@ from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.views.compare.trends import chart, query
 from warpladder.dashboard.views.compare.trends.query import record_again
 from warpladder.data import files, store
+from warpladder.data.words import counted
 
 _TABLE: Final = "trends table"
 _SERIES: Final = "series"
@@ -38,9 +40,16 @@ def draw(run: store.Run) -> None:
         workload = _choose_workload(run, group, where)
         recorded = _read(group, workload)
         case, timing = _choose_cell(recorded, workload, on_gpu=bool(next(iter(group.values())).info["device_name"]))
-    trends = _trends(tuple(recorded), workload, case, timing, _state(group))
+    trends = _trends(
+        tuple(recorded), workload, case, timing, tuple((name, files.state_of(run.path)) for name, run in group.items())
+    )
     if len(trends.runs) < 2:
-        widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(recorded, workload))
+        last = max(recorded, key=lambda each: each.started_at)
+        again = record_again(last.info, workload, last.folder)
+        how = f"Record it again after your next change, on the same machine: {again}"
+        if last.info["kind"] != "recording":
+            how = "Profile the program again after your next change, and import that report too."
+        widgets.nothing(f"Only one run {where} has {workload}, {case}.", how)
     if not trends.series:
         widgets.nothing(f"No variant of {workload}, {case}, is right in these runs.", "The page Trust says why, cell by cell.")
     st.markdown(f"**{plain(query.sentence(trends))}**")
@@ -69,13 +78,9 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
     """The runs of one device and collector, and both in words."""
     if not groups:
         widgets.nothing("No run has samples.", "Record one: make record.")
-    names = list(groups)
-    count = {
-        name: f"{name.removeprefix('NVIDIA ')} · {len(group)} {'run' if len(group) == 1 else 'runs'}"
-        for name, group in groups.items()
-    }
+    count = {name: f"{name.removeprefix('NVIDIA ')} · {counted(len(group), 'run')}" for name, group in groups.items()}
     own = _group_of(run)
-    name = state.choose("on", "Runs on", names, default=own, text=count.__getitem__, owner=own) if len(names) > 1 else names[0]
+    name = state.choose("on", "Runs on", count, default=own, owner=own) if len(count) > 1 else next(iter(count))
     device, _, collector = name.rpartition(" · ")
     group = groups[name]
     where, most = f"on {device} by {collector}", len(group)
@@ -87,10 +92,7 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
 
 def _choose_workload(run: store.Run, group: _Group, where: str) -> str:
     """The workload: at first one of the run of the page that another run has too, or one that two runs have, or one of the run."""
-    count: dict[str, int] = {}
-    for each in group.values():
-        for workload in sorted(_timed(each) or ()):
-            count[workload] = count.get(workload, 0) + 1
+    count = Counter(workload for each in group.values() for workload in sorted(_timed(each) or ()))
     if not count:
         widgets.nothing(f"No run {where} has samples.", "Record one: make record.")
     several = [workload for workload, number in count.items() if number > 1]
@@ -142,19 +144,6 @@ def _choose_cell(recorded: Sequence[query.RecordedRun], workload: str, *, on_gpu
     }
     twice = [timing for timing, number in timings.items() if number > 1] or list(timings)
     return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
-
-
-def _what_to_do(recorded: Sequence[query.RecordedRun], workload: str) -> str:
-    """How to get another run, by the command of the last one."""
-    last = max(recorded, key=lambda each: each.started_at)
-    if last.info["kind"] != "recording":
-        return "Profile the program again after your next change, and import that report too."
-    return f"Record it again after your next change, on the same machine: {record_again(last.info, workload, last.folder)}"
-
-
-def _state(group: _Group) -> Hashable:
-    """A value that changes with the runs and their files."""
-    return hash(tuple((name, files.state_of(run.path)) for name, run in group.items()))
 
 
 @st.cache_resource(show_spinner="Searching steps …", max_entries=64)

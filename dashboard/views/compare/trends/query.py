@@ -3,6 +3,7 @@
 import functools
 import math
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -173,11 +174,7 @@ class Trends:
 
 def counts(recorded: Iterable[RecordedRun], of: Callable[[TimedCell], Any]) -> dict[Any, int]:
     """The number of runs that have a case, timing or other part of a cell, in the order in which the runs have them."""
-    result: dict[Any, int] = {}
-    for run in recorded:
-        for each in dict.fromkeys(map(of, run.medians.cells)):
-            result[each] = result.get(each, 0) + 1
-    return result
+    return Counter(each for run in recorded for each in dict.fromkeys(map(of, run.medians.cells)))
 
 
 def cases_of(recorded: Sequence[RecordedRun]) -> dict[str, str]:
@@ -199,18 +196,17 @@ def trends(recorded: Sequence[RecordedRun], workload: str, case: str, timing: Ti
         recorded: the runs in any order.
     """
     ordered = sorted(recorded, key=lambda run: (run.started_at, str(run.info["run_id"])))
-    runs = [run for run in ordered if _has(run.medians, case, timing)]
+    runs = [
+        run
+        for run in ordered
+        if any((cell.case, cell.timing) == (case, timing) for cell in run.medians.cells)
+        or any(of == case for of, *_ in run.medians.failed)
+    ]
     judge = _Judge(ordered, runs, timing)
     cells = dict.fromkeys(each for run in runs for each in run.medians.cells if each.case == case and each.timing == timing)
     all_series = [series for cell in cells if (series := _series(runs, judge, cell))]
     all_series.sort(key=lambda series: _latest(runs, series))
     return Trends(workload, case, timing, tuple(runs), tuple(all_series))
-
-
-def _has(measured: Medians, case: str, timing: Timing) -> bool:
-    """Whether a run has the case in the timing, or failed at it."""
-    timed = any(cell.case == case and cell.timing == timing for cell in measured.cells)
-    return timed or any(of == case for of, *_ in measured.failed)
 
 
 def _latest(runs: Sequence[RecordedRun], series: Series) -> tuple[float, bool, float, str, str]:
@@ -327,14 +323,8 @@ def _step(
     if of_new.info["kind"] != "recording":  # the commit of an import is the importer's commit
         facts = [fact for fact in facts if fact.what not in _COMMIT]
     facts.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
-    return Step(
-        after.first,
-        beside.verdict,
-        ratio,
-        old.source != new.source,
-        tuple(facts),
-        after.end - after.first,
-    )
+    new_source, points_of_level = old.source != new.source, after.end - after.first
+    return Step(after.first, beside.verdict, ratio, new_source, tuple(facts), points_of_level)
 
 
 def _ratio(log: float, sigma: float) -> Estimate:
@@ -435,21 +425,13 @@ def change_words(ratio: float) -> str:
 
 
 #: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` belong to one recording alone.
-_CASE_OPTIONS: Final = (
-    "--set",
-    "--case",
-    "--axis",
-    "--variants",
-    "--collector",
-    "--gpus",
-    "--ranks",
-    "--launcher",
-    "--launcher-args",
+_OPTIONS: Final = (
+    *("--set", "--case", "--axis", "--variants", "--collector", "--gpus", "--ranks", "--launcher", "--launcher-args"),
+    *("--seed", "--max-rounds", "--seconds", "--processes"),
 )
 #: Options of older versions, and what they are now: `--workload FILE` is the file alone.
 _NOW: Final = {"--cases": "--set"}
 _FILE: Final = "--workload"
-_LIMIT_OPTIONS: Final = ("--seed", "--max-rounds", "--seconds", "--processes")
 
 
 def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
@@ -468,9 +450,7 @@ def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
     workloads = words[start : options[0] if options else len(words)]
     workloads += [words[place + 1] for place in options if words[place] == _FILE and place + 1 < len(words)]
     words = [_NOW.get(word, word) for word in words]
-    options_kept = [
-        word for place in options if words[place] in (*_CASE_OPTIONS, *_LIMIT_OPTIONS) for word in words[place : place + 2]
-    ]
+    options_kept = [word for place in options if words[place] in _OPTIONS for word in words[place : place + 2]]
     parent = folder.parent.resolve()
     where = [] if parent in (store.LOCAL.resolve(), store.RECORDED.resolve()) else ["--data-dir", str(parent)]
     return shlex.join(["warpladder", "record", *(workloads or [workload]), *options_kept, *where])

@@ -89,10 +89,8 @@ def _under_roofs(
     ridges = [flat.value / slope.value for slope in slopes for flat in flats]
     x, y = frame["flop_per_byte"], frame["gflop_per_s"]
     left, right = min([*ridges, *x]) / _LEFT_FACTOR, max([*ridges, *x]) * _RIGHT_FACTOR
-    low, high = (
-        min(y) / _BELOW_FACTOR,
-        max([*(flat.value for flat in flats), *frame["roof_gflop_per_s"].dropna(), *y]) * _ABOVE_FACTOR,
-    )
+    highest = max([*(flat.value for flat in flats), *frame["roof_gflop_per_s"].dropna(), *y])
+    low, high = min(y) / _BELOW_FACTOR, highest * _ABOVE_FACTOR
     for slope in slopes:
         end = min(right, max(ridges, default=right))
         start = max(left, low / slope.value)
@@ -110,10 +108,8 @@ def _under_roofs(
         _draw_roof(figure, np.geomspace(start, right, _VERTICES), np.full(_VERTICES, flat.value), flat, look)
         # At the end that has no marks.
         at_left = max(x) > math.sqrt(start * right)
-        if at_left:
-            _name_roof(figure, start * _BESIDE, flat.value, flat, look, xanchor="left", yanchor="top")
-        else:
-            _name_roof(figure, right, flat.value, flat, look, xanchor="right", yanchor="bottom")
+        place = {"xanchor": "left", "yanchor": "top"} if at_left else {"xanchor": "right", "yanchor": "bottom"}
+        _name_roof(figure, start * _BESIDE if at_left else right, flat.value, flat, look, **place)
     what = (
         "by counters, FLOP/byte: operations executed over bytes of device memory moved"
         if counted_in
@@ -202,11 +198,9 @@ def _doubts(points: list[Point]) -> str:
     rated = [point for point in points if point.percent_of_roof.known]
     top = max(rated, key=lambda point: point.percent_of_roof.value, default=None)
     why = doubt(top.n, top.flags) if top else ""
-    return (
-        f"{name_of(top.variant, top.config)} at {top.size or top.case} is nearer ({_percent(top)}) but {why}."
-        if top and why
-        else ""
-    )
+    if not top or not why:
+        return ""
+    return f"{name_of(top.variant, top.config)} at {top.size or top.case} is nearer ({_percent(top)}) but {why}."
 
 
 def _percent(point: Point) -> str:

@@ -33,19 +33,21 @@ def draw(run: store.Run) -> None:
             _without_operations(run, workload)
         timing = _choose_timing(run, workload)
         shown = state.choose("show", "Show", _SHOWN)
-        counted = _counted(run, workload)
-        intensity = "paper"
+        # A run on the same device with counters of a variant of this run and the same source.
+        found, intensity = counted_run.find(run, workload), "paper"
+        counted = found.run if found and found.facts.device == run_index.device_of(run) else None
         if counted:
             intensity = state.choose("intensity", "Intensity", _INTENSITIES, help=_HELP)
         other = counted if intensity == "counters" else None
-        frame = _points(run, workload, timing, other)
+        executed = runs.ask(runs.as_recorded(other), queries.executed, workload) if other else None
+        frame = runs.ask(run, queries.points, workload, timing, executed)
         roofs = runs.ask(run, queries.roofs)
         if frame.empty or frame["roof_gflop_per_s"].isna().all():
             widgets.nothing(
                 f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured ceiling.",
                 "Choose another run or L2, or record this machine: make record.",
             )
-        look, counted_in = runs.look_of(run, widgets.theme()), _name(other) if other else ""
+        look, counted_in = runs.look_of(run, widgets.theme()), f"run {label_of(other)}" if other else ""
         if shown == "sizes":
             frame = _of_one_variant(frame, look)
         else:
@@ -59,15 +61,8 @@ def _choose_timing(run: store.Run, workload: str) -> Timing:
     timings = runs.ask(run, queries.timings, workload)
     if not timings:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
-    on_gpu = runs.load(run).on_gpu
     caches = [timing.cache for timing in timings]
-    if on_gpu:
-        name = state.choose("cache", "L2", caches, style="segmented")
-    else:
-        name = state.choose(
-            "cache", "Caches", caches, style="segmented", text=lambda cache: "warm" if cache == "hot" else cache
-        )
-    return timings[caches.index(name)]
+    return timings[caches.index(widgets.choose_cache(caches, on_gpu=runs.load(run).on_gpu))]
 
 
 def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
@@ -76,28 +71,12 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     largest = largest[is_trusted(largest)] if is_trusted(largest).any() else largest
     nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
     workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
-    name = state.choose(
-        "variant", "Variant", variants, default=nearest, text=lambda variant: look.variant_name(workload, variant)
-    )
+    names = {variant: look.variant_name(workload, variant) for variant in variants}
+    name = state.choose("variant", "Variant", names, default=nearest)
     frame = frame[frame["variant"] == name]
     series = list(dict.fromkeys(frame["series"]))
     chosen = state.choose("series", "Series", series, default=series[-1]) if len(series) > 1 else series[0]
     return frame[frame["series"] == chosen]
-
-
-def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | None) -> pd.DataFrame:
-    counted = runs.ask(runs.as_recorded(other), queries.executed, workload) if other else None
-    return runs.ask(run, queries.points, workload, timing, counted)
-
-
-def _counted(run: store.Run, workload: str) -> store.Run | None:
-    """A run on the same device with counters of a variant of this run and the same source, or None."""
-    found = counted_run.find(run, workload)
-    return found.run if found and found.facts.device == run_index.device_of(run) else None
-
-
-def _name(run: store.Run) -> str:
-    return f"run {label_of(run)}"
 
 
 def _without_operations(run: store.Run, workload: str) -> NoReturn:

@@ -1,6 +1,6 @@
 """Variants under the measured roofs of their device (Williams, Waterman and Patterson, Roofline, 2009)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +108,15 @@ def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
     with_rate = frame[frame["memory_gb_per_s"] > 0].sort_values("memory_gb_per_s")
     methods = {roof.name: roof.method for roof in every}
     ends = [
-        Roof(str(names), "memory", "", float(rate), "GB/s", 1.0, _methods(names, methods))
+        Roof(
+            str(names),
+            "memory",
+            "",
+            float(rate),
+            "GB/s",
+            1.0,
+            "; ".join(methods.get(name, "") for name in names.split(" and ")),
+        )
         for names, rate in with_rate[["memory_roof", "memory_gb_per_s"]].iloc[[0, -1] if len(with_rate) else []].to_numpy()
     ]
     return ends[:1] if len(ends) == 2 and ends[1].value <= _ONE_LINE * ends[0].value else ends
@@ -117,10 +125,6 @@ def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
 def has_floor_by_size(frame: pd.DataFrame) -> bool:
     """Whether a floor of rows of `points` is a time of memory by size, which no roof has."""
     return bool(frame["floor_ceiling"].str.contains(BY_SIZE, regex=False, na=False).any())
-
-
-def _methods(names: str, methods: Mapping[str, str]) -> str:
-    return "; ".join(methods.get(name, "") for name in names.split(" and "))
 
 
 def executed(data: RunData, workload: str) -> pd.DataFrame:

@@ -12,7 +12,20 @@ from warpladder.dashboard.core.counted import THRESHOLDS, answer, limit, limit_c
 from warpladder.dashboard.core.limits import BOUND_PERCENT, LATENCY_PERCENT, PIPES, UNITS, Kind
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.why import Cause
-from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, patterns, slug, text, ticks
+from warpladder.dashboard.ui.template import (
+    ABOVE,
+    Chart,
+    Look,
+    Theme,
+    blank,
+    hatch,
+    name_rows,
+    patterns,
+    slug,
+    text,
+    ticks,
+    words_beside,
+)
 from warpladder.data.words import cut
 
 _ROW_PX: Final = 26
@@ -63,27 +76,13 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
         for threshold in (LATENCY_PERCENT, BOUND_PERCENT):
             figure.add_vline(x=threshold, line={"color": look.tones.grid, "width": 2}, layer="below", row=1, col=column)
     # A panel has room for the words beside its longest bar, in a narrow window too.
-    figure.update_xaxes(
-        range=[0, 172 if panels is _COARSE else 205],
-        tickvals=[0, 100],
-        ticktext=["0", "100 %"],
-        tickangle=0,
-        showgrid=False,
-    )
+    axis = {"tickvals": [0, 100], "ticktext": ["0", "100 %"], "tickangle": 0, "showgrid": False}
+    figure.update_xaxes(range=[0, 172 if panels is _COARSE else 205], **axis)
     for place, row in enumerate(rows):
-        figure.add_annotation(
-            x=1.01,
-            xref="paper",
-            xanchor="left",
-            xshift=10,
-            y=place,
-            yref="y",
-            showarrow=False,
-            align="left",
-            text=text(limit_words(row)),
-            font={"size": 12, "color": look.tones.text if limit(row).kind in (Kind.UNIT, Kind.FLOOR) else look.tones.muted},
-        )
-    _name_rows(figure, rows, look, workload)
+        color = look.tones.text if limit(row).kind in (Kind.UNIT, Kind.FLOOR) else look.tones.muted
+        at = {"xref": "paper", "yref": "y", "align": "left", "font": {"size": 12, "color": color}}
+        figure.add_annotation(words_beside(text(limit_words(row)), 1.01, place, 10, **at))
+    _name_variants(figure, rows, look, workload)
     figure.update_layout(margin={"t": 28, "r": 190})
     note = f"{_note(frame, look, case, how)} Shares of the sustained peak of each unit. {THRESHOLDS}"
     return Chart(slug("speed-of-light", workload, case), answer(frame), figure, frame, note)
@@ -103,18 +102,11 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
         marker={"symbol": "line-ns", "size": 18, "line": {"width": 2.5, "color": look.tones.text}},
     )
     for place, row in enumerate(rows):
-        figure.add_annotation(
-            x=103,
-            y=place,
-            xanchor="left",
-            showarrow=False,
-            font={"size": 12},
-            text=f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}",
-        )
-    figure.update_xaxes(
-        range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="resident warps, share of the most that fit"
-    )
-    _name_rows(figure, rows, look, workload)
+        words = f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}"
+        figure.add_annotation(words_beside(words, 103, place, 0))
+    axis = {"range": [0, 200], "tickvals": [0, 25, 50, 75, 100], "ticksuffix": " %"}
+    figure.update_xaxes(title_text="resident warps, share of the most that fit", **axis)
+    _name_variants(figure, rows, look, workload)
     low = frame.assign(lost=frame["theoretical_percent"] - frame["occupancy_percent"]).nlargest(1, "lost").to_dict("records")
     title = "Achieved against theoretical occupancy"
     if low:
@@ -142,12 +134,12 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
         beside = f"<b>{text(write(row[column]))}</b>"
         beside += f"  {text(format_bytes(row['dram_bytes']))}" if relative and pd.notna(row["dram_bytes"]) else ""
         at = 0.0 if pd.isna(row[column]) else row[column]
-        figure.add_annotation(x=at, y=place, xanchor="left", xshift=5, showarrow=False, text=beside, font={"size": 12})
+        figure.add_annotation(words_beside(beside, at, place, 5))
     if relative:
         figure.add_vline(x=1, line={"color": look.tones.text, "width": 1.5, "dash": "dash"})
     axis = ticks(0, largest, write, logarithmic=False)
     figure.update_xaxes(range=[0, 1.5 * largest], title_text="DRAM bytes over the least" if relative else "DRAM bytes", **axis)
-    _name_rows(figure, rows, look, workload)
+    _name_variants(figure, rows, look, workload)
     most = frame.dropna(subset=[column]).nlargest(1, column).to_dict("records")
     title = "Bytes moved to and from device memory"
     if most and relative:
@@ -176,7 +168,13 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     reasons = (*drawn, *([_OTHERS] if any(others) else []), *issuing)
     for reason, pattern in zip(reasons, patterns([colors[reason] for reason in reasons]), strict=True):
         reason_rows = [cells.get((*pair, reason)) for pair in pairs]
-        hovers = [_stall_hover(row) if row else "" for row in reason_rows]
+        hovers = [
+            f"<b>{text(row['variant'])}</b>{_config(row)}<br>{text(reason_name(reason))}: a warp {text(row['meaning'])}<br>"
+            f"<b>{text(significant(row['cycles']))} cycles</b>, {text(format_percent(row['percent']))} of its time"
+            if row
+            else ""
+            for row in reason_rows
+        ]
         figure.add_bar(
             x=others if reason == _OTHERS else [row["cycles"] if row else None for row in reason_rows],
             y=list(range(len(pairs))),
@@ -187,13 +185,9 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
             hoverinfo="text",
             hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else hovers,
         )
-    _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
+    _name_variants(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
     figure.update_xaxes(title_text="cycles between two instructions of a warp")
-    figure.update_layout(
-        barmode="stack",
-        margin={"t": 50},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
-    )
+    figure.update_layout(barmode="stack", margin={"t": 50}, legend={**ABOVE, "traceorder": "normal"})
     waits = stalls[~stalls["reason"].isin(issuing)].nlargest(1, "cycles").to_dict("records")
     title = "What warps wait for"
     if waits:
@@ -226,15 +220,8 @@ def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -
                 hoverinfo="text",
                 hovertext=text(row["sentence"]),
             )
-        figure.add_annotation(
-            x=max(gain, 0.0),
-            y=place,
-            xanchor="left",
-            xshift=6,
-            showarrow=False,
-            font={"size": 12},
-            text=f"<b>{text(format_ratio(row['gain']))}</b>  {text(str(row['cause']))}",
-        )
+        words = f"<b>{text(format_ratio(row['gain']))}</b>  {text(str(row['cause']))}"
+        figure.add_annotation(words_beside(words, max(gain, 0.0), place))
     low, high = min([0.0, *gains]), max([1.0, *gains])
     marks = [mark for mark in (-4, -2, -1, 0, 1, 2, 4, 6) if low - 0.2 <= mark <= high + 0.2]
     figure.update_xaxes(
@@ -244,7 +231,7 @@ def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -
         title_text="time of the step before over its own, log scale",
     )
     figure.update_layout(barmode="overlay")
-    _name_rows(figure, rows, look, workload)
+    _name_variants(figure, rows, look, workload)
     best = max(rows, key=lambda row: row["gain"])
     note = f"{look.device}, {case}; {how} Full colour: the part of the gain that the counters explain."
     return Chart(slug("steps-explained", workload, case), best["sentence"], figure, frame, note)
@@ -261,6 +248,10 @@ def _bars(
 ) -> None:
     """Bars of one column in the variants' colours, with values beside them where `write` is given."""
     styles = [look.style(workload, row["variant"]) for row in rows]
+    words = [f"{write(row[column])}" if write and pd.notna(row[column]) else "" for row in rows]
+    if column == _PIPE:
+        names = (next((unit.name for unit in PIPES if row[unit.column] == row[_PIPE]), "") for row in rows)
+        words = [f"{each} {name}" if each else "" for each, name in zip(words, names, strict=True)]
     figure.add_bar(
         x=[row[column] for row in rows],
         y=list(range(len(rows))),
@@ -274,32 +265,17 @@ def _bars(
             "color": [style.color for style in styles],
             "pattern": hatch([style.pattern for style in styles]),
         },
-        text=[text(f"{write(row[column])}{_pipe(row, column)}") if write and pd.notna(row[column]) else "" for row in rows],
+        text=list(map(text, words)),
         textposition="outside",
         textfont={"size": 12},
         **place,
     )
 
 
-def _pipe(row: dict[Any, Any], column: str) -> str:
-    """The name of the busiest pipe, in its own panel."""
-    if column != _PIPE:
-        return ""
-    return next(f" {unit.name}" for unit in PIPES if row[unit.column] == row[_PIPE])
-
-
-def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
+def _name_variants(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
     configs = [f" [{cut(row['config'], 24)}]" if row["config"] else "" for row in rows]
     names = [text(f"{look.variant_name(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
-    figure.update_yaxes(
-        range=[len(rows) - 0.45, -0.55],
-        tickvals=list(range(len(rows))),
-        ticktext=names,
-        showgrid=False,
-        zeroline=False,
-        ticks="",
-        tickfont={"color": look.tones.text, "size": 12},
-    )
+    name_rows(figure, names, look, range=[len(rows) - 0.45, -0.55], zeroline=False)
 
 
 def _height(rows: list[Any], more: int) -> int:
@@ -319,17 +295,16 @@ def _limited(row: dict[Any, Any]) -> str:
 
 
 def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:
-    several = (
-        "Over several launches of a variant, figures are means weighted by time, and bytes are sums. "
-        if (frame["launches"] > 1).any()
-        else ""
-    )
-    return f"{look.device}, {case}; {how} {several}".rstrip()
+    means = "Over several launches of a variant, figures are means weighted by time, and bytes are sums."
+    return f"{look.device}, {case}; {how} {means if (frame['launches'] > 1).any() else ''}".rstrip()
+
+
+def _config(row: dict[Any, Any]) -> str:
+    return f" [{text(row['config'])}]" if row["config"] else ""
 
 
 def _hover(row: dict[Any, Any]) -> str:
-    config = f" [{text(row['config'])}]" if row["config"] else ""
-    lines = [f"<b>{text(row['variant'])}</b>{config}", text(limit_clause(row)).replace("; ", "<br>")]
+    lines = [f"<b>{text(row['variant'])}</b>{_config(row)}", text(limit_clause(row)).replace("; ", "<br>")]
     figures = (
         ("compute, memory", f"{format_percent(row['compute_percent'])} · {format_percent(row['memory_percent'])}"),
         *((unit.name, format_percent(row[unit.column])) for unit in UNITS if pd.notna(row[unit.column])),
@@ -341,11 +316,3 @@ def _hover(row: dict[Any, Any]) -> str:
     kernels = ", ".join(row["kernels"][:3]) + ("…" if len(row["kernels"]) > 3 else "")
     lines.append(f"{row['launches']} {'launch' if row['launches'] == 1 else 'launches'}: {text(kernels)}")
     return "<br>".join(lines)
-
-
-def _stall_hover(row: dict[Any, Any]) -> str:
-    config = f" [{text(row['config'])}]" if row["config"] else ""
-    return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(reason_name(row['reason']))}: a warp {text(row['meaning'])}<br>"
-        f"<b>{text(significant(row['cycles']))} cycles</b>, {text(format_percent(row['percent']))} of its time"
-    )

@@ -10,7 +10,6 @@ from warpladder.dashboard.ui import pages, pinned, runs, state, tables, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.why.counters import chart as charts
 from warpladder.dashboard.views.why.counters import query
-from warpladder.dashboard.views.why.counters import query as queries
 from warpladder.data import store
 
 _TOPICS: Final = {
@@ -87,16 +86,14 @@ def draw(run: store.Run) -> None:
         topic = state.choose("counters", "Show", _TOPICS, style="segmented")
     timed, source = _times(run, workload, case)
     every = counted.best(runs.load(run), workload, case, timed)
-    frame = queries.most_time(every)
+    frame = query.most_time(every)
     pinned.show_counters(run, workload, case, frame)
     look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
     how += query.where_timed(frame, source)
-    if topic == "roofs":
-        widgets.show_chart(widgets.drawn(charts.speed_of_light, frame, look, workload, case, how))
-    elif topic == "occupancy":
-        widgets.show_chart(widgets.drawn(charts.occupancy, frame, look, workload, case, how))
-    elif topic == "memory":
-        widgets.show_chart(widgets.drawn(charts.traffic, frame, look, workload, case, how))
+    drawn = {"roofs": charts.speed_of_light, "occupancy": charts.occupancy, "memory": charts.traffic}
+    if topic in drawn:
+        widgets.show_chart(widgets.drawn(drawn[topic], frame, look, workload, case, how))
+    if topic == "memory":
         megabytes = {f"dram_{way}_mb": frame[f"dram_{way}_bytes"] / 1e6 for way in ("read", "write")}
         frame = frame.assign(**megabytes)
         columns = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
@@ -104,14 +101,11 @@ def draw(run: store.Run) -> None:
     elif topic == "rules":
         _rules(run, workload, case, frame)
     elif topic == "stalls":
-        stalls = queries.stalls(frame)
+        stalls = query.stalls(frame)
         if stalls.empty:
-            widgets.nothing(
-                "The states of warps were not counted.",
-                "Profile with ncu --set full, or record with --counters.",
-            )
+            widgets.nothing("The states of warps were not counted.", "Profile with ncu --set full, or record with --counters.")
         widgets.show_chart(widgets.drawn(charts.stall_reasons, stalls, look, workload, case, how))
-    else:
+    elif topic == "metrics":
         _all_metrics(run, workload, case)
 
 
@@ -130,12 +124,12 @@ def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]
 def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
     """What the rules of Nsight Compute find, and its verdict beside the one of this page."""
     data = runs.load(run)
-    findings = queries.findings(data, workload, case, frame)
+    findings = query.findings(data, workload, case, frame)
     if findings.empty:
         widgets.nothing(
             "The run has no findings of rules.", "Record with --counters, or import a report with sections (ncu --set full)."
         )
-    beside = queries.verdicts_beside(data, workload, case, frame)
+    beside = query.verdicts_beside(data, workload, case, frame)
     if len(beside):
         agree = int(beside["agree"].sum())
         st.markdown(f"**The limit of {agree} of {len(beside)} variants is the one that Nsight Compute names.**")
@@ -147,7 +141,7 @@ def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> Non
 
 def _all_metrics(run: store.Run, workload: str, case: str) -> None:
     """Every reading by launch, as a table with a download."""
-    frame = runs.ask(run, queries.every_metric, workload, case)
+    frame = runs.ask(run, query.every_metric, workload, case)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = state.choose("counters_of", "Variant", ["all", *dict.fromkeys(frame["variant"])])
         shown = frame if name == "all" else frame[frame["variant"] == name]
@@ -166,7 +160,7 @@ def _all_metrics(run: store.Run, workload: str, case: str) -> None:
 
 def _no_counters(run: store.Run) -> None:
     """Say why the run has no counters, and lead to runs that have some or to the command that records them."""
-    for reason in runs.ask(run, queries.denied):
+    for reason in runs.ask(run, query.denied):
         st.warning(plain(reason))
     workloads = runs.load(run).workloads
     st.info("This run has no hardware counters.")

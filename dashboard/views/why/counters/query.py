@@ -127,16 +127,8 @@ def verdicts_beside(data: RunData, workload: str, case: str, frame: pd.DataFrame
             named = _their_limit(theirs[0])
             verdict = limit(row)
             agree, reason = _agreement(verdict, row, named)
-            rows.append(
-                (
-                    row["variant"],
-                    row["config"],
-                    LABELS[verdict.kind] if verdict.kind is Kind.FLOOR else f"{LABELS[verdict.kind]} ({verdict.name})",
-                    named,
-                    agree,
-                    reason,
-                )
-            )
+            ours = LABELS[verdict.kind] if verdict.kind is Kind.FLOOR else f"{LABELS[verdict.kind]} ({verdict.name})"
+            rows.append((row["variant"], row["config"], ours, named, agree, reason))
     return pd.DataFrame(rows, columns=["variant", "config", "ours", "theirs", "agree", "difference"])
 
 
@@ -158,10 +150,8 @@ def _agreement(verdict: Limit, row: Mapping[Any, Any], theirs: str) -> tuple[boo
     if ours == theirs or ours in names.get(theirs, ()) or (at_floor and {ours, theirs} == {"DRAM", "L2"}):
         return True, ""
     if at_floor:
-        return (
-            False,
-            f"it is at {format_percent(verdict.percent)} of its floor, as timed, which no counter of one execution knows",
-        )
+        reached = format_percent(verdict.percent)
+        return False, f"it is at {reached} of its floor, as timed, which no counter of one execution knows"
     if theirs == "latency" or verdict.kind is Kind.LATENCY:
         return False, (
             f"the threshold is {LATENCY_PERCENT:.0f} % for both: {verdict.name} has {format_percent(verdict.percent)}, and the largest share "
@@ -188,10 +178,9 @@ def stalls(frame: pd.DataFrame) -> pd.DataFrame:
     long["percent"] = 100 * long["cycles"] / total.where(total > 0)
     most = long.groupby("reason")["percent"].max().sort_values(ascending=False)
     order = [reason for reason in most.index if reason not in metrics.ISSUING] + list(metrics.ISSUING)
-    place = {reason: number for number, reason in enumerate(order)}
-    variants = {pair: number for number, pair in enumerate(zip(frame["variant"], frame["config"], strict=True))}
-    long["place"] = [variants[pair] for pair in zip(long["variant"], long["config"], strict=True)]
-    long["rank"] = long["reason"].map(place)
+    variants = list(zip(frame["variant"], frame["config"], strict=True))
+    long["place"] = [variants.index(pair) for pair in zip(long["variant"], long["config"], strict=True)]
+    long["rank"] = long["reason"].map(order.index)
     return long.sort_values(["place", "rank"]).drop(columns=["place", "rank"]).reset_index(drop=True)
 
 
@@ -201,8 +190,7 @@ def every_metric(data: RunData, workload: str, case: str) -> pd.DataFrame:
     The columns are `variant`, `config`, `kernel`, `launch_index`, `group`, `metric`, `meaning`, `value` and `unit`.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)].copy()
-    metric_of = rows["metric"].map(metrics.BY_NAME)
-    rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in metric_of]
-    rows["meaning"] = [metric.meaning if isinstance(metric, metrics.Metric) else "" for metric in metric_of]
+    for column in ("group", "meaning"):
+        rows[column] = [getattr(metrics.BY_NAME.get(metric), column, "") for metric in rows["metric"]]
     columns = ["variant", "config", "kernel", "launch_index", "group", "metric", "meaning", "value", "unit"]
     return rows[columns].reset_index(drop=True)

@@ -8,7 +8,19 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.inside import Inside, few, sentence
 from warpladder.dashboard.core.numbers import format_duration, format_percent
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, hatch, name_rows, slug, text, ticks
+from warpladder.dashboard.ui.template import (
+    ABOVE,
+    Chart,
+    Look,
+    blank,
+    error_bars,
+    hatch,
+    name_rows,
+    slug,
+    text,
+    ticks,
+    words_beside,
+)
 from warpladder.dashboard.views.why.experiments.query import ORIGINAL, OTHERS, Blocks, bars, marks
 from warpladder.data.names import Experiment, Fact
 from warpladder.data.naming import CellName
@@ -25,7 +37,7 @@ def without(found: Inside, look: Look, cell: CellName) -> Chart:
     frame = bars(found)
     rows = frame.to_dict("records")
     figure = blank(look.theme, 70 + _ROW_PX * len(rows))
-    style, original = look.style(cell.workload, cell.variant), float(frame["ns"].iloc[0])
+    color, original = look.style(cell.workload, cell.variant).color, float(frame["ns"].iloc[0])
     for place, row in enumerate(rows):
         is_original = row["what"] == ORIGINAL
         figure.add_bar(
@@ -34,32 +46,23 @@ def without(found: Inside, look: Look, cell: CellName) -> Chart:
             orientation="h",
             width=0.7,
             showlegend=False,
-            marker={
-                "color": style.color,
-                "opacity": 1.0 if is_original else 0.55,
-                "pattern": hatch("/" if row["note"] else ""),
-            },
+            marker={"color": color, "opacity": 1.0 if is_original else 0.55, "pattern": hatch("/" if row["note"] else "")},
             error_x=error_bars([Estimate(row["ns"], row["low_ns"], row["high_ns"])], color=look.tones.text),
             hoverinfo="text",
             hovertext=text(_words(row)),
         )
         change = "" if is_original else f" · {_change(row['ns'] / original)}"
-        figure.add_annotation(
-            x=max(row["ns"], row["high_ns"]),
-            y=place,
-            xanchor="left",
-            xshift=6,
-            showarrow=False,
-            font={"size": 12},
-            text=f"<b>{text(format_duration(row['ns']))}</b>{text(change)}",
-        )
+        words = f"<b>{text(format_duration(row['ns']))}</b>{text(change)}"
+        figure.add_annotation(words_beside(words, max(row["ns"], row["high_ns"]), place))
     most = float(frame[["ns", "high_ns"]].max().max())
     figure.update_xaxes(range=[0, most * 1.25], **ticks(0, most, format_duration, logarithmic=False))
     name_rows(figure, [text(row["what"]) for row in rows], look, autorange="reversed")
+    longer = found.assembled_over_original
+    assembled = f" The PTX as it is, assembled here, takes {_change(longer or 1.0)}; the others are compared with it."
     note = look.note(
         f"{cell.case}, {_config(cell)}kernel {found.kernel}; medians with 95 % intervals, paired by round; hot L2. "
         "A class that is out costs next to nothing; what is computed then does not count. Hatched: the alteration changed more "
-        f"than its class.{_assembler(found)}"
+        f"than its class.{assembled if longer is not None and abs(longer - 1) > 0.03 else ''}"
     )
     return Chart(slug("without", *cell), sentence(found), figure, frame, note)
 
@@ -79,13 +82,6 @@ def _config(cell: CellName) -> str:
     return f"{cell.variant}[{cell.config}], " if cell.config else f"{cell.variant}, "
 
 
-def _assembler(found: Inside) -> str:
-    longer = found.assembled_over_original
-    if longer is None or abs(longer - 1) <= 0.03:
-        return ""
-    return f" The PTX as it is, assembled here, takes {_change(longer)}; the others are compared with it."
-
-
 def at_marks(found: Inside, look: Look, cell: CellName) -> Chart | None:
     """What a microsecond less at each mark saves; None where no waits were tried."""
     frame = marks(found)
@@ -103,16 +99,8 @@ def at_marks(found: Inside, look: Look, cell: CellName) -> Chart | None:
         hoverinfo="text",
         hovertext=[text(f"{row['mark']}: {row['saved']:.3f} ({row['low']:.3f} to {row['high']:.3f})") for row in rows],
     )
-    for row, place in zip(rows, range(len(rows)), strict=True):
-        figure.add_annotation(
-            x=max(row["saved"], row["high"]),
-            y=place,
-            xanchor="left",
-            xshift=8,
-            showarrow=False,
-            font={"size": 12},
-            text=f"{row['saved']:.2f}",
-        )
+    for place, row in enumerate(rows):
+        figure.add_annotation(words_beside(f"{row['saved']:.2f}", max(row["saved"], row["high"]), place, 8))
     figure.add_vline(x=1, line={"color": look.tones.grid, "width": 2}, layer="below")
     low, high = min(0.0, float(frame["low"].min())), max(1.0, float(frame["high"].max()))
     figure.update_xaxes(range=[1.1 * low - 0.02, 1.15 * high], title_text="µs of the kernel that 1 µs less there saves")
@@ -170,13 +158,8 @@ def over_time(blocks: Blocks, multiprocessor: int, found: Inside, look: Look, ce
     )
     figure.update_yaxes(range=[min(parts["place"].max(), _MOST_ROWS) + 0.6, -0.6], row=2, col=1)
     figure.update_layout(barmode="overlay", legend=ABOVE, margin={"t": 36})
-    return Chart(
-        slug("blocks", *cell),
-        _waves(blocks, found),
-        figure,
-        blocks.parts.drop(columns="place"),
-        _how(blocks, found, look, cell),
-    )
+    data, note = blocks.parts.drop(columns="place"), _how(blocks, found, look, cell)
+    return Chart(slug("blocks", *cell), _waves(blocks, found), figure, data, note)
 
 
 def _waves(blocks: Blocks, found: Inside) -> str:

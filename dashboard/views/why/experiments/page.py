@@ -1,6 +1,5 @@
 """Experiments: what one kernel spends its time on, from altered copies of it, without hardware counters."""
 
-from collections.abc import Callable
 from typing import Final, NoReturn
 
 import streamlit as st
@@ -17,7 +16,9 @@ _COMMAND: Final = "warpladder why {} --variant {} --case {}"
 
 def draw(run: store.Run) -> None:
     """Draw the section."""
-    workload = widgets.choose_workload(run, default=_first(run))
+    every = runs.load(run).workloads
+    looked_into = (name for name in every if counted_run.find(run, name, Need.EXPERIMENTS, query.cells))
+    workload = widgets.choose_workload(run, default=next(looked_into, None))
     found = counted_run.find(run, workload, Need.EXPERIMENTS, query.cells)
     if found is None:
         _nothing(run, workload)
@@ -31,20 +32,17 @@ def draw(run: store.Run) -> None:
         widgets.show_chart(at_marks)
     if blocks := runs.ask(data, query.blocks, cell):
         numbers = [str(number) for number in blocks.multiprocessors]
-        chosen = state.choose("multiprocessor", "Multiprocessor", numbers, owner="/".join(cell), text=_place(numbers))
+        ends = {numbers[0]: " (the last to end)", numbers[-1]: " (the first to end)"} if len(numbers) > 1 else {}
+        chosen = state.choose(
+            "multiprocessor",
+            "Multiprocessor",
+            numbers,
+            owner="/".join(cell),
+            text=lambda number: f"{number}{ends.get(number, '')}",
+        )
         widgets.show_chart(chart.over_time(blocks, int(chosen), inside, look, cell))
     st.caption("Other variants and cases:")
     st.code(_COMMAND.format(cell.workload, cell.variant, cell.case), language="bash")
-
-
-def _place(numbers: list[str]) -> Callable[[str], str]:
-    ends = {numbers[0]: " (the last to end)", numbers[-1]: " (the first to end)"} if len(numbers) > 1 else {}
-    return lambda number: f"{number}{ends.get(number, '')}"
-
-
-def _first(run: store.Run) -> str | None:
-    """The first workload of the run with experiments on its sources."""
-    return next((name for name in runs.load(run).workloads if counted_run.find(run, name, Need.EXPERIMENTS, query.cells)), None)
 
 
 def _choose(run: store.Run, found: ListedRun, workload: str) -> CellName:

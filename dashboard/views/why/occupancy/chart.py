@@ -6,7 +6,7 @@ from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.what_if import Curve, Resident, WhatIf
-from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, slug, text
 from warpladder.dashboard.views.why.occupancy.query import RULES, answer, differs, in_words
 
 _HEIGHT_PX = 320
@@ -53,8 +53,10 @@ def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, n
         frames.append(pd.DataFrame({"over": number, "value": curve.places, "occupancy_percent": curve.percent}))
     figure.update_yaxes(range=[0, 106], tickvals=[0, 25, 50, 75, 100], zeroline=False)
     figure.update_yaxes(title_text="resident warps, % of the most", row=1, col=1)
-    figure.update_layout(margin={"t": 36}, legend={"orientation": "h", "y": 1.03, "yanchor": "bottom", "x": 0})
-    note = look.note(f"{case}; compute capability {result.limits.capability}. {_waves(result)}{RULES}")
+    figure.update_layout(margin={"t": 36}, legend={**ABOVE, "y": 1.03})
+    words = in_words(result.changed)
+    waves = f"{words[:1].upper()}{words[1:]}. " if words else ""
+    note = look.note(f"{case}; compute capability {result.limits.capability}. {waves}{RULES}")
     return Chart(
         slug("what-if", workload, case, name), answer(result, name), figure, pd.concat(frames, ignore_index=True), note
     )
@@ -89,8 +91,3 @@ def _number(number: str, value: int) -> str:
     if number == "shared_bytes":
         return f"{value / _KIB:.4g} KiB"
     return f"{value} {number}"
-
-
-def _waves(result: WhatIf) -> str:
-    words = in_words(result.changed)
-    return f"{words[:1].upper()}{words[1:]}. " if words else ""

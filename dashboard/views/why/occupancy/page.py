@@ -30,7 +30,6 @@ _COLUMNS: Final = {
         "Last wave", format="%.0f %%", help="The share of the last wave's places that have a block.", width=70
     ),
 }
-_KIB: Final = 1024
 
 
 def draw(run: store.Run) -> None:
@@ -66,22 +65,21 @@ def _choose(kernel: Kernel, limits: Limits, owner: str) -> what_if.Choice:
     own = what_if.own_choice(kernel)
     assert own is not None
 
-    def slider(key: str, label: str, choices: Sequence[int], default: int, text: Callable[[str], str] = str) -> int:
-        return int(
-            state.choose(key, label, list(map(str, choices)), default=str(default), text=text, style="slider", owner=owner)
-        )
+    sliders: list[tuple[str, str, Sequence[int], int, Callable[[str], str]]] = [
+        ("registers", "Registers of a thread", what_if.register_choices(own.registers), own.registers, str),
+        ("shared", "Shared memory of a block", what_if.shared_choices(limits, own.shared_bytes), own.shared_bytes, _kib),
+        ("threads", "Threads of a block", what_if.thread_choices(limits, own.threads), own.threads, str),
+    ]
+    picked = []
+    for column, (key, label, choices, first, text) in zip(st.columns(3), sliders, strict=True):
+        with column:
+            default, options = str(first), list(map(str, choices))
+            picked.append(int(state.choose(key, label, options, default=default, text=text, style="slider", owner=owner)))
+    return what_if.Choice(*picked)
 
-    registers, shared, threads = st.columns(3)
-    with registers:
-        picked = slider("registers", "Registers of a thread", what_if.register_choices(own.registers), own.registers)
-    with shared:
-        choices = what_if.shared_choices(limits, own.shared_bytes)
-        nbytes = slider(
-            "shared", "Shared memory of a block", choices, own.shared_bytes, lambda text: f"{int(text) / _KIB:.4g} KiB"
-        )
-    with threads:
-        block = slider("threads", "Threads of a block", what_if.thread_choices(limits, own.threads), own.threads)
-    return what_if.Choice(picked, nbytes, block)
+
+def _kib(nbytes: str) -> str:
+    return f"{int(nbytes) / 1024:.4g} KiB"
 
 
 def _nothing(run: store.Run, *, has_code: bool) -> NoReturn:
