@@ -123,7 +123,11 @@ def write(
         (staging / REPORT).write_text(report(data, summary.figures(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
             if "html" in chart_formats:
-                _write_page(chart, staging)
+                figure = paper.figure(chart, SCREEN)
+                del figure["layout"]["width"]
+                # The pages load plotly.min.js from their own folder.
+                page = pio.to_html(figure, include_plotlyjs="plotly.min.js", config=CONFIG, validate=False)
+                (staging / f"{chart.name}.html").write_text(page, encoding="utf-8")
             for ending, text in (_TABLES[name] for name in chart_formats if name in _TABLES):
                 (staging / f"{chart.name}.{ending}").write_text(text(chart), encoding="utf-8")
         if "html" in chart_formats:
@@ -137,14 +141,6 @@ def write(
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return problem
-
-
-def _write_page(chart: Chart, folder: Path) -> None:
-    figure = paper.figure(chart, SCREEN)
-    del figure["layout"]["width"]
-    # The pages load plotly.min.js from their own folder.
-    page = pio.to_html(figure, include_plotlyjs="plotly.min.js", config=CONFIG, validate=False)
-    (folder / f"{chart.name}.html").write_text(page, encoding="utf-8")
 
 
 def _write_images(
@@ -174,14 +170,10 @@ def _staging(out: Path) -> Path:
 def _move(staging: Path, out: Path) -> None:
     if not out.exists():
         # mkdtemp makes folders that only their owner can enter.
-        staging.chmod(0o777 & ~_umask())
+        mask = os.umask(0)
+        os.umask(mask)
+        staging.chmod(0o777 & ~mask)
         staging.rename(out)
         return
     for file in sorted(staging.iterdir()):
         file.replace(out / file.name)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -230,14 +230,20 @@ def serve(
     Raises:
         Error: the address is not this machine's, or the port is taken.
     """
-    _check_free(address, port)
+    try:
+        _listening(address, port or 0).close()
+    except OSError as error:
+        reason = f"cannot be listened on ({error.strerror}); choose another --port or --address"
+        raise Error(f"{address}:{port or PORT}: {reason}") from error
     name = f"[{address}]" if ":" in address else address
     shown = "localhost" if address == HERE else name
     if run:
         port = port or _next_free(address)
         page = f"http://{shown}:{port}/?run={quote(run)}"
         print(f"{run}: {page}", flush=True)
-        if browser and _has_screen():
+        # In a terminal of another machine, a browser of text would open.
+        seen = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+        if browser and seen:
             threading.Thread(target=_open, args=(address, port, page), daemon=True).start()
     options: dict[str, Any] = {"server.address": address, "browser.serverAddress": shown, "browser.gatherUsageStats": False}
     if port is not None:
@@ -249,11 +255,6 @@ def serve(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         st.App(APP, middleware=middleware(name), routes=ROUTES).run(config=options)
-
-
-def _has_screen() -> bool:
-    """Whether a browser would be seen. In a terminal of another machine, a browser of text would open in its place."""
-    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _open(address: str, port: int, page: str) -> None:
@@ -284,12 +285,3 @@ def _listening(address: str, port: int) -> socket.socket:
         attempt.close()
         raise
     return attempt
-
-
-def _check_free(address: str, port: int | None) -> None:
-    try:
-        _listening(address, port or 0).close()
-    except OSError as error:
-        raise Error(
-            f"{address}:{port or PORT}: cannot be listened on ({error.strerror}); choose another --port or --address"
-        ) from error

@@ -9,7 +9,7 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
-from warpladder.dashboard.ui import pages, pinned, ranks, runs, state, widgets
+from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
 from warpladder.data.names import Source
@@ -24,6 +24,11 @@ _MOST_CHARACTERS: Final = 40
 _MOST_BAD: Final = 5  # names of bad runs below a page
 _MOST_EXPLAINED: Final = 20
 _TABLE_PX: Final = 420
+#: The query parameter of the ranks of a job: numbers with commas between them.
+_RANKS: Final = "ranks"
+_RANKS_SHOWN: Final = "ranks shown"
+_MOST_RANKS: Final = 8
+_FIRST_RANKS: Final = 3
 
 
 def draw(need: Need) -> None:
@@ -71,11 +76,38 @@ def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:
     facts = (device, f"{run.info['started_at']:%Y-%m-%d %H:%M} UTC", listed.kind if listed else "", *_ended(listing, name))
     st.caption(" · ".join(plain(fact) for fact in facts if fact), width="content", help=plain(_details(run)))
     if run.info["kind"] == "job" and need in run_index.OF_TRACES:
-        run = ranks.choose(run, name)
+        run = _of_ranks(run, name)
     runs.choose(run, _picked(name), name)
     runs.set_context(runs.Context(device, need, listing.every))
     for reason in run.left_out.values():
         state.note(f"Left out: {reason}")
+
+
+def _of_ranks(run: store.Run, name: str) -> store.Run:
+    """The job with the traces of the ranks that are chosen: at first the late ones and those that wait the most.
+
+    Raises:
+        StoreError: the tables of a rank cannot be read.
+    """
+    found = run.table("ranks", ["rank", "status", "late", "wait_ns"]).query("status == 'ok'")
+    found = found.sort_values(["late", "wait_ns", "rank"], ascending=[False, False, True], kind="stable")
+    every = sorted(found["rank"].tolist())
+    asked = state.text_of(_RANKS, name)
+    numbers = [int(part) for part in asked.split(",") if part.isascii() and part.isdigit() and len(part) < 10]
+    chosen = [number for number in dict.fromkeys(numbers) if number in every][:_MOST_RANKS]
+    if asked and not chosen:
+        state.note(f"ranks: {plain(asked[:40])} are no ranks of this job; the first ones are shown")
+    chosen = chosen or found["rank"].head(_FIRST_RANKS).tolist()
+    st.session_state[_RANKS_SHOWN] = chosen
+    st.multiselect(
+        "Ranks",
+        every,
+        key=_RANKS_SHOWN,
+        on_change=lambda: state.set_text(_RANKS, name, ",".join(map(str, st.session_state[_RANKS_SHOWN]))),
+        max_selections=_MOST_RANKS,
+        help=f"At most {_MOST_RANKS}; times are on the clock of the job.",
+    )
+    return store.ranks_of(run, chosen)
 
 
 def _ended(listing: runs.Listing, name: str) -> tuple[str, ...]:

@@ -143,7 +143,6 @@ def _thin_axes(drawn: _Figure) -> None:
 
 
 def _extent(drawn: _Figure, letter: str) -> tuple[float, float]:
-    """The least and the largest number that is drawn along an axis."""
     values = [number for each in drawn["data"] for number in _numbers(each.get(letter)) if isinstance(number, int | float)]
     return (min(values), max(values)) if values else (-math.inf, math.inf)
 
@@ -311,7 +310,6 @@ def figure(chart: Chart, paper: Paper) -> _Figure:
 
 
 def _even_texts(part: Any) -> None:
-    """Give all texts of a figure the same size."""
     if isinstance(part, dict):
         for name, value in part.items():
             if name.endswith("font") and isinstance(value, dict) and "size" in value:

@@ -1,8 +1,10 @@
 """The sources and counters of one cell of a comparison, and the tables of all cells and of the recordings."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
@@ -16,11 +18,16 @@ from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui import runs, source, widgets
 from warpladder.dashboard.ui.template import tones
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.compare import chart, component, query
+from warpladder.dashboard.views.compare import chart, query
 from warpladder.data import store
 
 _CELLS: Final = "compared cells"
 _TABLE_HEIGHT: Final = 420
+_SOURCES: Final = """
+<div class="sources" tabindex="0">
+  <table><colgroup><col class="line"><col><col class="line"><col></colgroup><tbody></tbody></table>
+</div>
+"""
 _CODE_HEIGHT: Final = 380
 _CELL_COLUMNS: Final = {
     "verdict": "Verdict",
@@ -55,7 +62,17 @@ def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparis
         return
     headings = f"A: {of_a}, {label_of(other)}", f"B: {of_b}, {label_of(run)}"
     rows = query.rows(before, after)
-    component.side_by_side("compared sources", rows, headings, tones(widgets.theme()))
+    tone = tones(widgets.theme())
+    colors = {"gone": tone.bad, "come": tone.good, "muted": tone.muted, "grid": tone.grid}
+    data = {"rows": [asdict(row) for row in rows], "headings": list(headings), "colors": colors}
+    _side_by_side()(key="compared sources", data=data)
+
+
+@st.cache_resource(show_spinner=False)
+def _side_by_side() -> Any:
+    """Two sources that scroll together. The browser writes each text as text, so that nothing in a source is markup."""
+    script, style = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("sources.js", "sources.css"))
+    return st.components.v2.component("warpladder_sources", html=_SOURCES, js=script, css=style)
 
 
 def counters(other: store.Run, run: store.Run, cell: Change) -> None:

@@ -175,7 +175,6 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
 
 
 def _show_lost(comparison: Comparison) -> None:
-    """What A has and B lost, with the reasons."""
     lines = changes.loss_lines(comparison.lost)
     for fails, severity in ((True, st.error), (False, st.info)):
         items = [f"- {plain(line)}" for failed, line in lines if failed is fails]

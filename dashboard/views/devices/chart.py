@@ -96,7 +96,6 @@ def variants(shown: Shown, look: Look, show: Show) -> Chart:
 
 
 def _marks(figure: go.Figure, shown: Shown, look: Look, show: Show) -> None:
-    """Two marks a row, joined by a line."""
     pairs = shown.pairs
     of: Callable[[Cell], Estimate] = lambda cell: cell.median_ns if show == "time" else cell.percent_of_floor  # noqa: E731
     for row, pair in enumerate(pairs):

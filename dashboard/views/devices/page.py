@@ -57,7 +57,6 @@ def draw(run: store.Run) -> None:
 
 
 def _choose_other(run: store.Run, workload: str) -> ListedRun:
-    """Device B and its run."""
     others = other_device.others(run, workload)
     names, about = other_device.names(run, others), "Device A is that of the run above."
     device = state.choose("other", "Device B", names, always=True, owner=workload, help=about)
@@ -126,7 +125,6 @@ def _loss(won: str, other: str) -> Any:
 
 
 def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
-    """Each variant of every case on both devices, and the ceilings of both."""
     a, b = side_by_side.labels(devices)
     st.markdown(f"## {plain(f'Each variant, {b} over {a}')}")
     if rates:

@@ -1,6 +1,6 @@
 """The table of the page: a row for each workload and precision, with the words of its figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -52,12 +52,11 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
 
 def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> Styler:
     """The frame with words in place of figures: units, intervals and names."""
-    words_of_lines = [_words(line) for line in lines]
     distinct = {name: _distinct(frame[name].astype(float)) for name in _WORDED}
     # One formatter a column, because a subset for each cell takes a second in pandas.
+    words: Any = zip(*map(_words, lines), strict=True)
     texts: dict[Any, Any] = {
-        name: dict(zip(values, (words[name] for words in words_of_lines), strict=True)).__getitem__
-        for name, values in distinct.items()
+        name: dict(zip(distinct[name], of_name, strict=True)).__getitem__ for name, of_name in zip(_WORDED, words, strict=True)
     }
     return frame.assign(**distinct).style.format(texts, na_rep=NOTHING)
 
@@ -72,17 +71,15 @@ def _distinct(values: "pd.Series[float]") -> "pd.Series[float]":
     return pd.Series(numbers, values.index)
 
 
-def _words(line: Line) -> Mapping[str, str]:
+def _words(line: Line) -> tuple[str, ...]:
     """The words of each column of `_WORDED`."""
-    summary = line.summary
-    time = summary.best_ns
+    summary, time = line.summary, line.summary.best_ns
     is_baseline = bool(summary.best) and summary.best == summary.baseline
     peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
     speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
-    words = (
+    return (
         format_percent(summary.percent_of_floor.value),
         f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING,
         "itself" if is_baseline else speedup,
         f"{peer} {summary.peer}" if summary.peer else NOTHING,
     )
-    return dict(zip(_WORDED, words, strict=True))

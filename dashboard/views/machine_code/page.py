@@ -146,7 +146,6 @@ def _resources(kernel: Kernel) -> str:
 
 
 def _source(chosen: _Chosen, *, ptx: bool) -> None:
-    """The source of the variant beside the code of the kernel."""
     kernel = chosen.kernel
     source = chosen.data.source_text(chosen.cell.workload, chosen.cell.variant)
     heats = queries.heats(chosen.data, chosen.cell, kernel)
@@ -172,7 +171,6 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
 
 
 def _mix(run: store.Run, chosen: _Chosen) -> None:
-    """The mix of the kernel and its loops as tables, and the mix of all variants as a chart."""
     data, cell, kernel = chosen.data, chosen.cell, chosen.kernel
     st.markdown(f"## {plain(queries.answer(data, cell, kernel))}")
     left, right = st.container(key="side-by-side").columns(2, gap="medium")

@@ -79,7 +79,6 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
 
 
 def _percent(duration_ns: Any, median_ns: float) -> Any:
-    """The distance from the median, in percent of the median."""
     return 100 * (duration_ns / median_ns - 1)
 
 

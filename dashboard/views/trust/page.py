@@ -74,7 +74,6 @@ def _findings(run: store.Run) -> None:
 
 
 def _list_findings(findings: pd.DataFrame) -> None:
-    """List each finding with its subject and its text."""
     for row in findings.to_dict("records"):
         about = " / ".join(filter(None, (row["workload"], row["variant"])))
         cells = "1 cell" if row["cells"] == 1 else f"{row['cells']} cells, the first"
@@ -264,7 +263,6 @@ def _attributed(attribution: query.Attribution) -> str:
 
 
 def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns of bytes as KiB."""
     names = {name: f"{name.removesuffix('_bytes').replace('_', ' ')}, KiB" for name in frame.columns if name.endswith("_bytes")}
     return frame.assign(**{name: frame[name] / 1024 for name in names}).rename(columns=names)
 

@@ -60,7 +60,6 @@ def draw(run: store.Run) -> None:
 
 
 def _explain(data: RunData, workload: str, case: str, a: dict[Any, Any], b: dict[Any, Any], *, everything: bool) -> None:
-    """The sentence, and the work that differs."""
     explanation = counted.explained(data, workload, case, a, b)
     if explanation is None:
         st.info("One of the two was not counted.")
@@ -85,7 +84,6 @@ def _links(found: ListedRun, workload: str, case: str, a: str, b: str) -> None:
 
 
 def _figure(value: float, unit: str) -> str:
-    """A figure with its unit."""
     if pd.isna(value):
         return "–"
     if unit in ("ns", "B"):

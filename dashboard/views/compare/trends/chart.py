@@ -123,7 +123,11 @@ def _percents(step: Step) -> str:
 def _draw(figure: go.Figure, trends: Trends, series: Series, look: Look, *, alone: bool) -> None:
     style, unit = look.style(trends.workload, series.variant), _unit(series, alone=alone)
     if alone:
-        _bands(figure, series, look)
+        for level in [] if math.isnan(series.noise) else series.levels:
+            low, high = series.points[level.first].run - 0.4, series.points[level.last].run + 0.4
+            (bottom, top), grey = _band(series, level), {"fillcolor": look.tones.grid, "line": {"width": 0}}
+            corners = {"x": [low, high, high, low], "y": [bottom, bottom, top, top], "fill": "toself", **grey}
+            figure.add_scatter(mode="lines", hoverinfo="skip", showlegend=False, **corners)
     for level in series.levels:
         ends = [series.points[level.first].run - 0.4, series.points[level.last].run + 0.4]
         line = {"color": style.color, "width": 2}
@@ -152,23 +156,6 @@ def _draw(figure: go.Figure, trends: Trends, series: Series, look: Look, *, alon
 def _unit(series: Series, *, alone: bool) -> float:
     """The height of a nanosecond in the chart: several variants are drawn over their first levels."""
     return 1.0 if alone else 1 / series.levels[0].time_ns
-
-
-def _bands(figure: go.Figure, series: Series, look: Look) -> None:
-    """The noise of one run around each level, if it is known."""
-    for level in [] if math.isnan(series.noise) else series.levels:
-        low, high = series.points[level.first].run - 0.4, series.points[level.last].run + 0.4
-        ends = _band(series, level)
-        figure.add_scatter(
-            x=[low, high, high, low],
-            y=[ends[0], ends[0], ends[1], ends[1]],
-            mode="lines",
-            fill="toself",
-            fillcolor=look.tones.grid,
-            line={"width": 0},
-            hoverinfo="skip",
-            showlegend=False,
-        )
 
 
 def _band(series: Series, level: Level) -> tuple[float, float]:
@@ -291,10 +278,8 @@ def _stretches(values: Sequence[str]) -> list[tuple[int, int, str]]:
 
 def _title(trends: Trends, shown: Sequence[Series]) -> str:
     if len(shown) > 1:
-        return (
-            f"{len(shown)} variants of {trends.workload}, {trends.case}, over {len(trends.runs)} runs, "
-            "each over its first level"
-        )
+        many = f"{len(shown)} variants of {trends.workload}, {trends.case}, over {len(trends.runs)} runs"
+        return f"{many}, each over its first level"
     series = shown[0]
     if series.failing:
         return f"{series.name} {fails(series)}"

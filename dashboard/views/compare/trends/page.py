@@ -226,7 +226,6 @@ def _show_chart(run: store.Run, trends: query.Trends, shown: Sequence[query.Seri
 
 
 def _show_steps(trends: query.Trends, shown: Sequence[query.Series]) -> None:
-    """The latest steps of the chosen variants, each with a comparison of the two runs beside it."""
     every = [(series, step) for series in shown for step in series.steps]
     every.sort(key=lambda each: each[0].points[each[1].place].run, reverse=True)
     for series, step in every[:_MOST_STEPS]:

@@ -219,7 +219,6 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
 
 
 def _place(joined: RunData, row: ScalingRow, fastest: ScalingRow | None, over_best: Estimate) -> str:
-    """`CrossoverRow.place` of a row."""
     if fastest is None or doubt(row.n, row.flags):
         return "unknown"
     if row is fastest:

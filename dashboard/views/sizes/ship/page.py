@@ -29,8 +29,6 @@ _AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are
 
 @dataclass(frozen=True)
 class _Choices:
-    """What the controls ask for."""
-
     workload: str
     timing: Timing
     precision: str
@@ -134,7 +132,6 @@ def _choices(run: store.Run) -> _Choices:
 
 
 def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
-    """The regret of each number of variants."""
     rows = [
         {
             "ship": code.COUNTS[len(offer.variants) - 1],
@@ -211,7 +208,6 @@ def _code(
 
 
 def _standings(contest: query.Contest) -> None:
-    """Each variant by itself."""
     rows = [
         {
             "place": each.place or None,

@@ -140,7 +140,6 @@ def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> Non
 
 
 def _all_metrics(run: store.Run, workload: str, case: str) -> None:
-    """Every reading by launch, as a table with a download."""
     frame = runs.ask(run, query.every_metric, workload, case)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = state.choose("counters_of", "Variant", ["all", *dict.fromkeys(frame["variant"])])
