@@ -15,7 +15,6 @@ import struct
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,38 +47,6 @@ class ImageError(Error):
     """Images cannot be made. The message says why and what to do, in one line."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """A figure to draw.
-
-    Attributes:
-        figure: JSON of the figure; its layout has `width` and `height` in pixels, and all four margins.
-        scale: size of the picture over the size of the layout; texts, lines and marks grow with it.
-        density: pixels of a PNG for a pixel of the layout.
-        formats: those that are wanted, of `svg`, `png` and `pdf`.
-    """
-
-    figure: str
-    scale: float
-    density: float
-    formats: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """The result of a job in a tab.
-
-    Attributes:
-        files: by format; an SVG has the size of its layout.
-        width: of the layout, in pixels.
-        height: of the layout, in pixels, after room was made for texts.
-    """
-
-    files: dict[str, bytes]
-    width: float
-    height: float
-
-
 def browser() -> Path | None:
     """The Chromium to draw with: `BROWSER_PATH`, one on PATH, or one in the usual place of this system."""
     variable = os.environ.get("BROWSER_PATH")
@@ -97,8 +64,11 @@ def why_not() -> str | None:
     return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={variable} is none' if variable else ''}: {INSTALL}"
 
 
-def draw(jobs: Sequence[Job]) -> list[Pictures]:
-    """Draw figures, in their order, side by side in the tabs of one browser.
+def draw(charts: Sequence[Chart], formats: Sequence[str], size: Paper = SCREEN) -> list[dict[str, bytes]]:
+    """Charts as pictures by format, in their order, drawn side by side in the tabs of one browser.
+
+    Args:
+        formats: of `svg`, `png` and `pdf`.
 
     Raises:
         ImageError: there is no Chromium, or it fails.
@@ -108,7 +78,7 @@ def draw(jobs: Sequence[Job]) -> list[Pictures]:
         raise ImageError(str(reason))
     try:
         with ThreadPoolExecutor(max_workers=1) as threads:  # of its own, since the caller's may have an event loop
-            return threads.submit(asyncio.run, _draw_all(jobs, path)).result()
+            return threads.submit(asyncio.run, _draw_all(charts, formats, size, path)).result()
     # Choreographer raises any error of the browser, its pipe or the event loop.
     except (Exception, asyncio.CancelledError) as error:
         first_line = (str(error).splitlines() or [""])[0][:200]
@@ -117,21 +87,21 @@ def draw(jobs: Sequence[Job]) -> list[Pictures]:
         ) from error
 
 
-async def _draw_all(jobs: Sequence[Job], path: Path) -> list[Pictures]:
-    waiting = list(enumerate(jobs))[::-1]
-    pictures: dict[int, Pictures] = {}
+async def _draw_all(charts: Sequence[Chart], formats: Sequence[str], size: Paper, path: Path) -> list[dict[str, bytes]]:
+    waiting = list(enumerate(charts))[::-1]
+    pictures: dict[int, dict[str, bytes]] = {}
 
     async def work(browser: choreographer.Browser) -> None:
         tab = await browser.create_tab("about:blank", window=True)
         await asyncio.wait_for(_prepare(tab), _SECONDS)
         while waiting:
-            place, job = waiting.pop()
-            pictures[place] = await asyncio.wait_for(_draw(tab, job), _SECONDS)
+            place, chart = waiting.pop()
+            pictures[place] = await asyncio.wait_for(_draw(tab, chart, formats, size), _SECONDS)
 
-    tabs = max(1, min(_MOST_TABS, os.cpu_count() or 1, len(jobs)))
+    tabs = max(1, min(_MOST_TABS, os.cpu_count() or 1, len(charts)))
     async with choreographer.Browser(path=path, proxy_server=_NO_NETWORK) as browser:
         await asyncio.gather(*(work(browser) for _ in range(tabs)))
-    return [pictures[place] for place in range(len(jobs))]
+    return [pictures[place] for place in range(len(charts))]
 
 
 async def _prepare(tab: choreographer.Tab) -> None:
@@ -140,17 +110,23 @@ async def _prepare(tab: choreographer.Tab) -> None:
         await _command(tab, "Runtime.evaluate", expression=f"{source}\n;", awaitPromise=True)
 
 
-async def _draw(tab: choreographer.Tab, job: Job) -> Pictures:
-    drawn = json.loads(await _call(tab, f"draw({json.dumps(job.figure)})"))
-    width, height = drawn["width"], drawn["height"]
-    svg = template.embedded(drawn["svg"])
-    files = {"svg": svg.encode()} if "svg" in job.formats else {}
-    if "png" in job.formats:
-        png = await _call(tab, f"rasterize({json.dumps(svg)}, {width}, {height}, {job.density})")
-        files["png"] = base64.b64decode(png)
-    if "pdf" in job.formats:
-        files["pdf"] = await _print(tab, width * job.scale, height * job.scale)
-    return Pictures(files, width, height)
+async def _draw(tab: choreographer.Tab, chart: Chart, formats: Sequence[str], size: Paper) -> dict[str, bytes]:
+    figure = to_json_plotly(paper.figure(chart, size))
+    drawn = json.loads(await _call(tab, f"draw({json.dumps(figure)})"))
+    wide, high = drawn["width"], drawn["height"]  # of the layout, in pixels, after room was made for texts
+    svg, files = template.embedded(drawn["svg"]), {}
+    if "png" in formats:
+        density = size.scale * _PRINT_DPI / _CSS_DPI if size.font_px else _SCREEN_DENSITY
+        png = base64.b64decode(await _call(tab, f"rasterize({json.dumps(svg)}, {wide}, {high}, {density})"))
+        files["png"] = _with_density(png) if size.font_px else png
+    if "pdf" in formats:
+        files["pdf"] = await _print(tab, wide * size.scale, high * size.scale)
+    if "svg" in formats:
+        if size.font_px:
+            of_page = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (wide, high))
+            svg = _SVG_SIZE.sub(r'<svg\1 width="{}" height="{}"'.format(*of_page), svg, count=1)
+        files["svg"] = svg.encode()
+    return files
 
 
 async def _print(tab: choreographer.Tab, width: float, height: float) -> bytes:
@@ -189,42 +165,15 @@ _SVG_SIZE: Final = re.compile(r'<svg([^>]*?) width="[^"]*" height="[^"]*"')
 
 
 def write(charts: Sequence[Chart], formats: Sequence[str], folder: Path, size: Paper = SCREEN) -> None:
-    """Write each chart as `<name>.<format>`, with one browser for all.
-
-    Args:
-        formats: of `svg`, `png` and `pdf`.
-
-    Raises:
-        ImageError: there is no Chromium, or it fails.
-        OSError: a file cannot be written.
-    """
-    jobs = [_job(chart, formats, size) for chart in charts]
-    for chart, drawn in zip(charts, draw(jobs), strict=True):
-        for name in formats:
-            (folder / f"{chart.name}.{name}").write_bytes(_file(drawn, name, size))
+    """Write each chart as `<name>.<format>`; see `draw`. Raises OSError: a file cannot be written."""
+    for chart, files in zip(charts, draw(charts, formats, size), strict=True):
+        for name, data in files.items():
+            (folder / f"{chart.name}.{name}").write_bytes(data)
 
 
 def image(chart: Chart, image_format: str, size: Paper = SCREEN) -> bytes:
-    """One chart as `png`, `svg` or `pdf`.
-
-    Raises:
-        ImageError: there is no Chromium, or it fails.
-    """
-    (drawn,) = draw([_job(chart, [image_format], size)])
-    return _file(drawn, image_format, size)
-
-
-def _job(chart: Chart, formats: Sequence[str], size: Paper) -> Job:
-    density = size.scale * _PRINT_DPI / _CSS_DPI if size.font_px else _SCREEN_DENSITY
-    return Job(to_json_plotly(paper.figure(chart, size)), size.scale, density, formats)
-
-
-def _file(drawn: Pictures, name: str, size: Paper) -> bytes:
-    data = drawn.files[name]
-    if name == "svg" and size.font_px:
-        wide, high = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (drawn.width, drawn.height))
-        return _SVG_SIZE.sub(rf'<svg\1 width="{wide}" height="{high}"', data.decode(), count=1).encode()
-    return _with_density(data) if name == "png" and size.font_px else data
+    """One chart in one format; see `draw`."""
+    return draw([chart], [image_format], size)[0][image_format]
 
 
 def _with_density(png: bytes) -> bytes:

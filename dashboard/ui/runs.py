@@ -212,15 +212,6 @@ class Context:
     need: Need
     every: run_index.Runs
 
-    def workloads(self) -> tuple[str, ...]:
-        """The workloads that some run of the device has with what the page needs."""
-        return run_index.workloads(self.every, self.device, self.need)
-
-    def is_first(self, workload: str, name: str) -> bool:
-        """Whether the run is the first choice for a workload."""
-        runs = run_index.suitable(self.every, self.device, workload, self.need)
-        return bool(runs) and runs[0].name == name
-
     def having(self, need: Need, workload: str = "") -> tuple[ListedRun, ...]:
         """The runs that have what is needed. Runs of the device and workload come first."""
         return run_index.having(self.every, need, self.device, workload)

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import axes, run_index
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.trace import picked as of_ranges
@@ -251,10 +251,12 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
     if not own:
         nothing_to_compare(run, "This run has no variants to compare.")
     context = runs.context()
-    found_by = (name for name in own if context.is_first(name, runs.chosen_name()))
+    best = ((name, run_index.suitable(context.every, context.device, name, context.need)[:1]) for name in own)
+    found_by = (name for name, first in best if [each.name for each in first] == [runs.chosen_name()])
     timed = (name for name in own if runs.ask(run, axes.timed_cases, name))
     first = default if default in own else next(found_by, next(timed, own[0]))
-    names = [*own, *(name for name in context.workloads() if name not in every)]
+    of_device = run_index.workloads(context.every, context.device, context.need)
+    names = [*own, *(name for name in of_device if name not in every)]
     names = names if len(names) == len(own) else sorted(names)
     with _bar():
         name = state.choose("workload", "Workload", names, default=first, labelled=False, strict=True, always=True)

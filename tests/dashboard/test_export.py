@@ -302,10 +302,12 @@ def test_no_text_is_cut_off_or_lies_on_another(small: RunData, monkeypatch: pyte
     found: list[str] = []
     draw = images._draw
 
-    async def checked(tab: Any, job: images.Job) -> images.Pictures:
-        drawn = await draw(tab, job)
+    async def checked(tab: Any, *job: Any) -> dict[str, bytes]:
+        drawn = await draw(tab, *job)
+        size = re.search(rb'<svg[^>]*? width="([0-9.]+)" height="([0-9.]+)"', drawn["svg"])
+        assert size
         await images._command(tab, "Runtime.evaluate", expression=FAULTS)
-        found.append(await images._call(tab, f"faults({drawn.width}, {drawn.height})"))
+        found.append(await images._call(tab, f"faults({float(size[1])}, {float(size[2])})"))
         return drawn
 
     monkeypatch.setattr(images, "_draw", checked)

@@ -10,7 +10,7 @@ from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.energy import add_energy
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, precisions, steps, with_speedups
 from warpladder.dashboard.core import why
-from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Entry, Estimate, Timing, records
+from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Entry, Estimate, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells, select
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
@@ -91,17 +91,14 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
     frame = add_energy(with_speedups(data, workload, timing, frame), data, workload, case)
-    gains = [
-        (step.variant, *step.gain.columns("gain").values(), step.verdict, step.previous_precision or None, step.previous)
-        for step in steps(data, workload, case, timing, best)
-    ]
-    gains_frame = pd.DataFrame(gains, columns=["variant", *Estimate.names("gain"), "gain_verdict", "gain_from", "previous"])
-    gains_frame["gain_over"] = [previous.variant if previous else None for previous in gains_frame["previous"]]
     columns = ["variant", *Estimate.names("gain"), "gain_verdict", "gain_over", "gain_from"]
+    gains = []
+    for step in steps(data, workload, case, timing, best):
+        over = step.previous.variant if step.previous else None
+        gains.append((step.variant, *step.gain.columns("gain").values(), step.verdict, over, step.previous_precision or None))
     types = {"variant": frame["variant"].dtype, **dict.fromkeys(Estimate.names("gain"), float)}
-    return _against_leaders(
-        data, workload, case, timing, frame.merge(gains_frame[columns].astype(types), on="variant", how="left")
-    )
+    frame = frame.merge(pd.DataFrame(gains, columns=columns).astype(types), on="variant", how="left")
+    return _against_leaders(data, workload, case, timing, frame)
 
 
 def beside(data: RunData, other: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
@@ -118,8 +115,7 @@ def beside(data: RunData, other: RunData, workload: str, case: str, timing: Timi
     frame = frame[(frame["n"] > 0) & frame["variant"].isin(list(here))].reset_index(drop=True)
     ratio = side_by_side.ratios(data, other, workload)
     figures = [ratio(here[row.variant], row) for row in _timed_rungs(frame)]
-    columns = [(each.value, each.low, each.high) for each in figures]
-    return frame.join(pd.DataFrame(columns, columns=list(Estimate.names("ratio")), dtype=float))
+    return with_estimates(frame, "ratio", figures)
 
 
 def _timed_rungs(frame: pd.DataFrame) -> list[Rung]:

@@ -60,12 +60,13 @@ _MOST_DOUBTS: Final = 3  # that a note names
 
 @dataclass(frozen=True)
 class _Axis:
-    """How a metric is drawn.
+    """How a metric is drawn, a column of `query.sizes`.
 
     Attributes:
         of: the figure of a point.
     """
 
+    metric: Metric
     title: str
     write: Callable[[float], str]
     of: Callable[[Point], Estimate]
@@ -74,11 +75,14 @@ class _Axis:
 
 
 _AXES: Final[dict[Metric, _Axis]] = {
-    "median_ns": _Axis("median time", format_duration, lambda point: point.median_ns, more_is_better=False),
-    "gb_per_s": _Axis("bandwidth", format_rate, lambda point: point.gb_per_s),
-    "gflop_per_s": _Axis("rate", lambda value: format_rate(value, "GFLOP/s"), lambda point: point.gflop_per_s),
-    "speedup": _Axis("speedup", format_ratio, lambda point: point.speedup),
-    "percent_of_floor": _Axis("% of floor", format_percent, lambda point: point.percent_of_floor, logarithmic=False),
+    axis.metric: axis
+    for axis in (
+        _Axis("median_ns", "median time", format_duration, lambda point: point.median_ns, more_is_better=False),
+        _Axis("gb_per_s", "bandwidth", format_rate, lambda point: point.gb_per_s),
+        _Axis("gflop_per_s", "rate", lambda value: format_rate(value, "GFLOP/s"), lambda point: point.gflop_per_s),
+        _Axis("speedup", "speedup", format_ratio, lambda point: point.speedup),
+        _Axis("percent_of_floor", "% of floor", format_percent, lambda point: point.percent_of_floor, logarithmic=False),
+    )
 }
 
 
@@ -110,7 +114,7 @@ def over_size(
     both = with_metric if second is None else pd.concat([with_metric, second.frame])
     figure = blank(look.theme, _HEIGHT)
     _shade(figure, regions, look)
-    _draw_lines(figure, with_metric, look, metric, axis, second)
+    _draw_lines(figure, with_metric, look, axis, second)
     _lay_axes(figure, pd.concat([regions, both]), both[metric], axis)
     reference = (
         f" over {with_metric['baseline'].iloc[0]}, its fastest config" if metric == "speedup" and len(with_metric) else ""
@@ -133,7 +137,7 @@ def over_size(
         sentence("; ".join(dict.fromkeys(filter(None, frame["no_speedup"])))),
     )
     every = every[every[metric].notna()]
-    title = _title(with_metric, every, look, metric, axis, beside) if len(with_metric) else axis.title
+    title = _title(with_metric, every, look, axis, beside) if len(with_metric) else axis.title
     if second is None:
         return Chart(slug("sizes", *of), title, figure, frame, note)
     return Chart(slug("sizes", *of, "beside", second.names[1]), title, figure, second.with_rows_of(frame), note)
@@ -243,23 +247,21 @@ def _doubts(winners: Sequence[Winner], undecided: Sequence[UndecidedCase]) -> st
     return "".join(f" {each}" for each in list(words)[:_MOST_DOUBTS]) + more
 
 
-def _draw_lines(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric, axis: _Axis, second: Beside | None) -> None:
+def _draw_lines(figure: go.Figure, frame: pd.DataFrame, look: Look, axis: _Axis, second: Beside | None) -> None:
     """Draw the variants, each with its line of the second device after it, then the floors."""
     names = second.names if second else ("", "")
     for variant, line in frame.groupby("variant", sort=False):
-        _draw_line(figure, records(Point, line), look, metric, axis, names[0], second=False)
+        _draw_line(figure, records(Point, line), look, axis, names[0], second=False)
         if second and len(other := second.frame[second.frame["variant"] == variant]):
-            _draw_line(figure, records(Point, other), look, metric, axis, names[1], second=True)
-    _draw_floor(figure, frame, look, metric, "")
+            _draw_line(figure, records(Point, other), look, axis, names[1], second=True)
+    _draw_floor(figure, frame, look, axis, "")
     if second:
-        _draw_floor(figure, second.frame, look, metric, names[1])
+        _draw_floor(figure, second.frame, look, axis, names[1])
         # So that the legend is not cut.
         figure.update_layout(height=max(_HEIGHT, _LEGEND_ROW_PX * len(figure.data) + _AROUND_LEGEND_PX))
 
 
-def _draw_line(
-    figure: go.Figure, line: list[Point], look: Look, metric: Metric, axis: _Axis, device: str, *, second: bool
-) -> None:
+def _draw_line(figure: go.Figure, line: list[Point], look: Look, axis: _Axis, device: str, *, second: bool) -> None:
     """Draw a variant over size.
 
     Args:
@@ -278,7 +280,7 @@ def _draw_line(
         line={"color": style.color, "dash": style.dash, "width": width / 2 if second else width},
         marker={"symbol": _opened(style.symbol) if second else style.symbol, "size": 7 if second else 8, "color": style.color},
         error_y=error_bars(map(axis.of, line)),
-        hovertext=[_hover(point, metric, axis, device) for point in line],
+        hovertext=[_hover(point, axis, device) for point in line],
         hoverinfo="text",
     )
 
@@ -289,7 +291,7 @@ def _opened(symbol: str) -> str:
     return f"{bare}-open" if bare == symbol else f"{bare}-open-dot"
 
 
-def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric, device: str) -> None:
+def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, axis: _Axis, device: str) -> None:
     """Draw the floor of each precision of the rungs, or of the host where there are no rungs.
 
     Args:
@@ -297,23 +299,21 @@ def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metr
     """
     rungs = frame[frame["role"] == "rung"] if (frame["role"] == "rung").any() else frame[frame["role"] == "host"]
     with_floor = rungs[rungs["floor_ns"].notna()].drop_duplicates(["precision", "size"]).sort_values("size_value")
-    if with_floor.empty or metric == "speedup" or (device and metric == "percent_of_floor"):
+    if with_floor.empty or axis.metric == "speedup" or (device and axis.metric == "percent_of_floor"):
         return
     # Where memory limits a workload, all precisions have one floor.
-    one = metric == "percent_of_floor" or (with_floor.groupby("size")["floor_ns"].nunique() == 1).all()
+    one = axis.metric == "percent_of_floor" or (with_floor.groupby("size")["floor_ns"].nunique() == 1).all()
     for place, precision in enumerate([""] if one else precisions(with_floor)):
         floor = with_floor[with_floor["precision"] == precision] if precision else with_floor.drop_duplicates("size")
         dash = _FLOOR_DASHES[place % len(_FLOOR_DASHES)]
         name = f"floor{f', {word(precision)}' if precision else ''}{f' · {device}' if device else ''}"
-        _draw_one_floor(figure, floor, look, metric, name, {"dash": dash, "width": 0.8 if device else 1.5})
+        _draw_one_floor(figure, floor, look, axis, name, {"dash": dash, "width": 0.8 if device else 1.5})
 
 
-def _draw_one_floor(
-    figure: go.Figure, floor: pd.DataFrame, look: Look, metric: Metric, name: str, line: dict[str, Any]
-) -> None:
+def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, axis: _Axis, name: str, line: dict[str, Any]) -> None:
     amounts = {"gb_per_s": "min_bytes", "gflop_per_s": "flops"}
-    y = floor["floor_ns"] / floor["floor_ns"] * 100 if metric == "percent_of_floor" else floor["floor_ns"]
-    y = floor[amounts[metric]] / floor["floor_ns"] if metric in amounts else y
+    y = floor["floor_ns"] / floor["floor_ns"] * 100 if axis.metric == "percent_of_floor" else floor["floor_ns"]
+    y = floor[amounts[axis.metric]] / floor["floor_ns"] if axis.metric in amounts else y
     line = {"color": look.tones.good, **line}
     figure.add_scatter(x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip", line=line)
 
@@ -344,16 +344,16 @@ def _edges(values: Any) -> tuple[float, float]:
     return ordered[0] / step, ordered[-1] * step
 
 
-def _hover(point: Point, metric: Metric, axis: _Axis, device: str) -> str:
+def _hover(point: Point, axis: _Axis, device: str) -> str:
     figure = axis.of(point)
-    above = ", above the measured ceiling" if metric == "percent_of_floor" and figure.value > 100 else ""
+    above = ", above the measured ceiling" if axis.metric == "percent_of_floor" and figure.value > 100 else ""
     figures = [("device", device)] if device else []
     figures.append((axis.title, f"{format_estimate(figure, axis.write)}{above}"))
-    if metric != "median_ns":
+    if axis.metric != "median_ns":
         figures.append(("median", format_duration(point.median_ns.value)))
-    if metric == "speedup":
+    if axis.metric == "speedup":
         figures.append(("against", f"{point.baseline} {point.baseline_config}".strip()))
-    if metric == "percent_of_floor":
+    if axis.metric == "percent_of_floor":
         figures.append(("floor", f"{format_duration(point.floor_ns)}, {point.floor_bound}, by {point.floor_ceiling}"))
     return hover(point, *figures)
 
@@ -364,9 +364,7 @@ def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["role"].isin(["rung", "peer"]) if has_rung else frame["role"] != "ceiling"]
 
 
-def _title(
-    with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis, beside: Beside | None
-) -> str:
+def _title(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, axis: _Axis, beside: Beside | None) -> str:
     """The first at the largest size; with a second device on both, at the largest size that both have.
 
     Args:
@@ -377,32 +375,32 @@ def _title(
     where = ", ".join(filter(None, (with_metric["workload"].iloc[0], with_metric["series"].iloc[0])))
     if _ranked(with_metric).empty:
         return f"{where}: {axis.title}"
-    second = drawn_beside(beside, with_metric, metric)
+    second = drawn_beside(beside, with_metric, axis.metric)
     if beside is None or second is None or _ranked(second.frame).empty:
-        return f"{where}: {_first(with_metric, every, look, metric, axis)}"
+        return f"{where}: {_first(with_metric, every, look, axis)}"
     common = set(with_metric["size"]) & set(second.frame["size"])
     a, b = ((rows[rows["size"].isin(common)] if common else rows) for rows in (with_metric, second.frame))
-    if both := _first_on_both(a, b, look, metric, axis) if common else "":
+    if both := _first_on_both(a, b, look, axis) if common else "":
         shown = _of_shown(with_metric, every, beside.frame)
-        at = _largest(a, metric, axis)["size"].iloc[0]
+        at = _largest(a, axis)["size"].iloc[0]
         return f"{where}: at {at}, first{shown} on the {second.names[0]} and the {second.names[1]}: {both}"
-    others = beside.frame[beside.frame[metric].notna()]
-    clauses = [_first(a, every, look, metric, axis), _first(b, others, look, metric, axis)]
+    others = beside.frame[beside.frame[axis.metric].notna()]
+    clauses = [_first(a, every, look, axis), _first(b, others, look, axis)]
     return f"{where}: {'; '.join(f'on the {device} {words}' for device, words in zip(second.names, clauses, strict=True))}"
 
 
-def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
+def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, axis: _Axis) -> str:
     """The first at the largest size, in each precision of the rungs, among the variants that are compared in it."""
-    largest = _largest(with_metric, metric, axis)
+    largest = _largest(with_metric, axis)
     at, places = f"at {largest['size'].iloc[0]}", []
     good = largest[is_trusted(largest)]
     if good.empty:
         return f"{at}, {about(passed_over(largest, good), won=False)}"
     for precision, best in _best(good).items():
         figure = f" with {axis.write(axis.of(best).value)}"
-        if metric == "percent_of_floor":
+        if axis.metric == "percent_of_floor":
             figure += f" of the {best.floor_bound} floor"
-        elif metric == "speedup":
+        elif axis.metric == "speedup":
             over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict)
             figure = f", {over}" if over else ""
         tied = f", tied with {look.variant_name(best.workload, best.tied_with)}," if best.tied_with else ""
@@ -410,11 +408,11 @@ def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: M
     return f"{at}, first{_of_shown(with_metric, every)} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
 
 
-def _first_on_both(a: pd.DataFrame, b: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
+def _first_on_both(a: pd.DataFrame, b: pd.DataFrame, look: Look, axis: _Axis) -> str:
     """`v10 ≈ v09 with 33.2 µs and 42.1 µs` of the largest size, a clause for each precision; empty where one device has no variant that
     may be called best.
     """
-    largest = [_largest(rows, metric, axis) for rows in (a, b)]
+    largest = [_largest(rows, axis) for rows in (a, b)]
     of_a, of_b = (_best(rows[is_trusted(rows)]) for rows in largest)
 
     def clause(precision: str) -> str:
@@ -429,11 +427,11 @@ def _first_on_both(a: pd.DataFrame, b: pd.DataFrame, look: Look, metric: Metric,
     return "; ".join(clause(precision) for precision in of_a if precision in of_b)
 
 
-def _largest(with_metric: pd.DataFrame, metric: Metric, axis: _Axis) -> pd.DataFrame:
+def _largest(with_metric: pd.DataFrame, axis: _Axis) -> pd.DataFrame:
     """The rows that can be first at the largest size, the best first."""
     ranked = _ranked(with_metric)
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
-    ordered: pd.DataFrame = largest.sort_values(metric, ascending=not axis.more_is_better)
+    ordered: pd.DataFrame = largest.sort_values(axis.metric, ascending=not axis.more_is_better)
     return ordered
 
 

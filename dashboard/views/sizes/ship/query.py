@@ -7,7 +7,7 @@ from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations, islice
 from typing import Any, Final, Literal
 
@@ -103,17 +103,8 @@ class Contest:
     untimed: tuple[str, ...]
     doubts: Mapping[str, str]
 
-    @cached_property
-    def logs(self) -> Floats:
-        """Logarithm of the ratio to the fastest; shape (variants, cases); infinite where a variant has no place."""
-        return self._logs("mean")
-
-    @cached_property
-    def energy_logs(self) -> Floats:
-        """Logarithm of the energy over the least; shape (variants, cases); infinite where a variant has none."""
-        return self._logs("energy")
-
-    def _logs(self, judge: Judge) -> Floats:
+    def logs(self, judge: Judge) -> Floats:
+        """Logarithm of what a criterion compares; shape (variants, cases); infinite where it is not known."""
         matrix = np.full((len(self.variants), len(self.cases)), np.inf)
         for row, variant in enumerate(self.variants):
             for column, case in enumerate(self.cases):
@@ -368,8 +359,8 @@ def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
     best: tuple[tuple[float, float, float], tuple[int, ...]] | None = None
     equals = 0
     sets = combinations(range(len(contest.variants)), count)
+    logs = contest.logs(judge)
     while chunk := list(islice(sets, _CHUNK)):
-        logs = contest.energy_logs if judge == "energy" else contest.logs
         keys = _keys(logs, np.array(chunk), judge)
         order = np.lexsort(keys.T[::-1])
         key = tuple(float(figure) for figure in keys[order[0]])
@@ -386,7 +377,7 @@ def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
     """The keys by which sets are compared, where less is better: missing cases, then the two regrets; shape (sets, 3).
 
     Args:
-        logs: `Contest.logs` or `Contest.energy_logs`.
+        logs: `Contest.logs`.
         sets: rows of `logs`, shape (sets, variants of a set).
     """
     least = logs[sets].min(axis=1)
