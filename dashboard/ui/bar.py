@@ -18,8 +18,6 @@ from warpladder.data.words import first_of
 
 _CHOSEN_LAST: Final = "run chosen last"
 _TABLE: Final = "table of runs"
-_FILTER: Final = "runs that contain"
-_CLICK: Final = "a click on a run"
 _MOST_CHARACTERS: Final = 40
 _MOST_BAD: Final = 5  # names of bad runs below a page
 _MOST_EXPLAINED: Final = 20
@@ -197,8 +195,8 @@ def table() -> None:
     """All runs with a filter. A click on one opens it, or selects it to be named, noted or deleted."""
     listing = runs.listing(runs.data_dirs())
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        words = st.text_input("Filter", key=_FILTER, placeholder="a device, a label, trace").lower().split()
-        click = st.segmented_control("A click", ["opens", "edits"], default="opens", key=_CLICK, required=True)
+        words = st.text_input("Filter", key="runs that contain", placeholder="a device, a label, trace").lower().split()
+        click = st.segmented_control("A click", ["opens", "edits"], default="opens", key="a click on a run", required=True)
     notes = store.notes(runs.data_dirs())
     every = run_index.newest_first(listing.index.values())
     text_of = {each.name: f"{each.title} {each.kind} {notes.get(each.run.path, '')} {each.name}".lower() for each in every}

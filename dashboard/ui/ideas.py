@@ -19,7 +19,6 @@ from warpladder.installation import IMPORT_ROOT
 PAGES: Final = IMPORT_ROOT / "warpladder" / "ideas"
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 _RUNG: Final = re.compile(r"\.\./\.\./(workloads/(\w+)/kernels/(\w+)\.cu)")
-_LIMIT: Final = "What limits the kernel without it: "
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,9 @@ class Idea:
 def read(page: Path) -> Idea:
     """The idea of a page."""
     title, limit, text = page.read_text(encoding="utf-8").split("\n\n", 2)
-    return Idea(page, title.removeprefix("# "), limit.removeprefix(_LIMIT).removesuffix("."), text)
+    return Idea(
+        page, title.removeprefix("# "), limit.removeprefix("What limits the kernel without it: ").removesuffix("."), text
+    )
 
 
 def ideas_of(source_path: str) -> tuple[Idea, ...]:

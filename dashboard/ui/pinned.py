@@ -43,7 +43,6 @@ PIN: Final = "pin"
 _CHOSEN: Final = "pinned baseline"
 _MOST_CHARACTERS: Final = 44
 _TABLE_PX: Final = 420
-_TABLE_WIDTH_PX: Final = 700
 
 
 @dataclass(frozen=True)
@@ -257,4 +256,4 @@ def _table(rows: list[dict[str, Any]]) -> None:
     points = st.column_config.NumberColumn(format="%+.1f")
     columns = {**dict.fromkeys(("Here over pinned", "from", "to"), ratio), "compute, points": points, "memory, points": points}
     height = _TABLE_PX if len(rows) > 10 else "content"
-    widgets.table(pd.DataFrame(rows), column_config=columns, height=height, width=_TABLE_WIDTH_PX)
+    widgets.table(pd.DataFrame(rows), column_config=columns, height=height, width=700)

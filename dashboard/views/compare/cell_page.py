@@ -28,7 +28,6 @@ _SOURCES: Final = """
   <table><colgroup><col class="line"><col><col class="line"><col></colgroup><tbody></tbody></table>
 </div>
 """
-_CODE_HEIGHT: Final = 380
 _CELL_COLUMNS: Final = {
     "verdict": "Verdict",
     "case": "Case",
@@ -58,7 +57,7 @@ def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparis
         return
     if before == after:
         st.caption(plain(f"The source of {of_b} is equal in both runs."))
-        source.show("both", after, "cuda" if after.lstrip().startswith(("//", "/*", "#include")) else "python", _CODE_HEIGHT)
+        source.show("both", after, "cuda" if after.lstrip().startswith(("//", "/*", "#include")) else "python", 380)
         return
     headings = f"A: {of_a}, {label_of(other)}", f"B: {of_b}, {label_of(run)}"
     rows = query.rows(before, after)

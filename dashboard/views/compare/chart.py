@@ -35,7 +35,6 @@ MOST_ROWS: Final = 18
 _ROW_PX: Final = 21
 #: The most characters of a row's name, which leave room for the ratios.
 _NAME_LENGTH: Final = 40
-_DECADE: Final = 10.0
 _DRIFTED: Final[Mapping[Theme, str]] = {"light": "#6F42C1", "dark": "#BFA2F7"}
 _SYMBOLS: Final[Mapping[str, str]] = {"drifted": "diamond", "unknown": "circle-open"}
 _LEGEND: Final[Mapping[str, str]] = {"drifted": "◆", "unknown": "○"}
@@ -119,7 +118,7 @@ def _ticks(shown: Sequence[Change]) -> dict[str, Any]:
     noises = [1.0, *(change.noise for change in shown if not isnan(change.noise))]
     low = min([1 / noise for noise in noises] + [change.ratio.low for change in intervals])
     high = max(noises + [change.ratio.high for change in intervals])
-    return ticks(low, high, lambda value: f"{value:.4g}", logarithmic=high > _DECADE * low, most=4)
+    return ticks(low, high, lambda value: f"{value:.4g}", logarithmic=high > 10.0 * low, most=4)
 
 
 def frame_of(changes: Sequence[Change]) -> pd.DataFrame:
@@ -180,7 +179,6 @@ def _hover(change: Change) -> str:
     return "<br>".join(lines)
 
 
-_HEIGHT: Final = 270
 #: Samples that are further from the quartiles of their side than so many distances between the quartiles are drawn at the edge.
 _FAR: Final = 3.0
 _SIDES: Final = ("A", "B")
@@ -198,7 +196,7 @@ def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
         for side, cell in zip(_SIDES, (change.of_a, (change.variant, change.config)), strict=True)
     ]
     figure = make_subplots(
-        cols=2, shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles, figure=blank(look.theme, _HEIGHT)
+        cols=2, shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles, figure=blank(look.theme, 270)
     )
     low, high = _axis(samples)
     reference = median_interval(samples.loc[samples["side"] == "A", "duration_ns"])[0]

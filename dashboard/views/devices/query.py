@@ -68,9 +68,6 @@ def _ceiling(data: RunData, name: str) -> tuple[float, str]:
     return (float(rows["value"].iloc[0]), str(rows["unit"].iloc[0])) if len(rows) else (nan, "")
 
 
-_NO_CONTEST: Final = "no variant may be called best on both devices"
-
-
 def headline(contests: Sequence[Contest], pairs: Mapping[str, Pair], devices: tuple[str, str]) -> str:
     """`v12 wins on both and takes 0.830 times as long on the H200 as on the H100`; with several precisions a short clause for each.
 
@@ -116,7 +113,8 @@ def against_rates(
 
 def _clauses(contests: Sequence[Contest], words: Callable[[Contest], str]) -> str:
     prefixes = [f"{word(contest.precision)}: " if len(contests) > 1 else "" for contest in contests]
-    return "; ".join(f"{prefix}{words(contest)}" for prefix, contest in zip(prefixes, contests, strict=True)) or _NO_CONTEST
+    clauses = [f"{prefix}{words(contest)}" for prefix, contest in zip(prefixes, contests, strict=True)]
+    return "; ".join(clauses) or "no variant may be called best on both devices"
 
 
 def _takes(

@@ -28,10 +28,7 @@ from warpladder.data.words import cut
 from warpladder.installation import ROOT
 
 _ROW_PX: Final = 28
-_HEADER_PX: Final = 38
 _MOST_ROWS: Final = 60  # more scroll in the table; fewer scroll with the page
-_PLACE: Final = "overview table"
-_OTHERS: Final = "other workloads"
 #: A winner below this percentage of its floor has something to gain.
 _NEAR: Final = 90.0
 _RUN_CHARACTERS: Final = 26
@@ -71,7 +68,7 @@ def _others(run: store.Run) -> list[_ShownLine]:
         f"The other workloads of {plain(runs.context().device)}, each from its newest suitable run",
         # The figures of the first device were computed before the page asked; of another one it takes seconds.
         value=run_index.devices(runs.context().every)[:1] == (runs.context().device,),
-        key=_OTHERS,
+        key="other workloads",
     ):
         return []
     others = [each for name, source, workloads in _other_sources(run) for each in _lines(name, source, workloads)]
@@ -236,13 +233,13 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
     Args:
         whose: `own`, or `others`, whose table names the run of each line.
     """
-    place = f"{_PLACE} {whose}"
+    place = f"overview table {whose}"
     lines = [each.line for each in shown]
     frame = table.frame_of(lines, [_dated(each.run) for each in shown])
     chosen = st.dataframe(
         table.styled(frame, lines),
         hide_index=True,
-        height=_ROW_PX * min(len(frame), _MOST_ROWS) + _HEADER_PX,
+        height=_ROW_PX * min(len(frame), _MOST_ROWS) + 38,
         row_height=_ROW_PX,
         placeholder=NOTHING,
         column_order=[name for name in _columns(frame) if name != "run" or whose == "others"],

@@ -25,7 +25,6 @@ _MOST_KERNELS: Final = 5
 _MOST_GAPS: Final = 2
 #: A shorter gap, as a share of the span, is no finding.
 _LEAST_GAP: Final = 0.01
-_PREFETCH: Final = "cudaMemPrefetchAsync"
 #: How a profile has device work, by the program that wrote it.
 _WITH_DEVICE_WORK: Final = {
     "pytorch_profiler": "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], on a machine with a GPU",
@@ -127,7 +126,7 @@ def _about_copies(copies: pd.DataFrame, parts: Parts) -> str:
         return ""
     kind, memory = str(copies["kind"].iloc[0]), str(copies["host_memory"].iloc[0])
     if kind.startswith("unified"):
-        return f"prefetch managed memory ({_PREFETCH}) to where it is used next, so that its pages do not migrate one after another"
+        return "prefetch managed memory (cudaMemPrefetchAsync) to where it is used next, so that its pages do not migrate one after another"
     cures = {"pageable": "pinned memory makes them faster", "": "fewer or larger ones help"}
     hides = parts.times["compute_ns"] > parts.times["copies_ns"]
     beside = "a stream of their own hides them behind kernels" if hides else "kernels are too short to hide them, so copy less"

@@ -14,7 +14,6 @@ from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks
 from warpladder.dashboard.views.ladder.query import Point
 
-_ERROR_HEIGHT: Final = 410
 #: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.
 _LEFT_FACTOR: Final = 0.5
 _ASIDE: Final = 0.12
@@ -44,7 +43,7 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     frame = frame.assign(shown=frame["rel_l2_error"].where(frame["rel_l2_error"] > 0, zero))
     left, right = _reach(frame["median_ns"], _LEFT_FACTOR)
     low, high = _reach(frame["shown"], _ASIDE * 2)
-    figure = blank(look.theme, _ERROR_HEIGHT)
+    figure = blank(look.theme, 410)
     points = records(_DrawnPoint, frame)
     front = [point for point in points if point.on_front]
     if front:

@@ -19,10 +19,8 @@ from warpladder.data import store
 from warpladder.data.naming import CellName
 
 _TOPICS: Final = {"source": "Source and SASS", "mix": "Mix and loops", "difference": "Difference"}
-_RECORD: Final = "warpladder record {workload}"
 _COUNT: Final = "warpladder record {workload} --counters"
 _THIS: Final = "this run"
-_NO_CONFIG: Final = "none"
 _KERNEL_LENGTH: Final = 70
 _TABLE_HEIGHT: Final = 360
 _MIX: Final = {
@@ -115,7 +113,7 @@ def _choose(
     config = every[name][0]
     if len(every[name]) > 1:
         first = queries.first_config(data, workload, case, name)
-        text = lambda each: each or _NO_CONFIG  # noqa: E731
+        text = lambda each: each or "none"  # noqa: E731
         config = state.choose(keys[1], f"Config{side}", every[name], default=first, text=text, owner=f"{owner}|{name}")
     cell = CellName(workload, name, config, case)
     kernels = data.code.kernels(cell)
@@ -237,7 +235,7 @@ def _no_code(data: RunData) -> None:
     st.info("This run has no machine code.")
     if not widgets.offer_runs():
         st.markdown("On a machine with a GPU and the package nvidia-cuda-nvdisasm, record it, then choose that run above:")
-        st.code(_RECORD.format(workload=data.workloads[0] if data.workloads else "WORKLOAD"), language="bash")
+        st.code(f"warpladder record {next(iter(data.workloads), 'WORKLOAD')}", language="bash")
     pages.end()
 
 

@@ -11,10 +11,7 @@ from warpladder.dashboard.core.numbers import format_duration, format_interval, 
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, samples, slug, text, ticks, timing
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
-_SAMPLES_HEIGHT: Final = 320
 _MOST_MARKS: Final = 500
-_BINS: Final = 30
-_NAMES: Final = ("samples", "second copy (A/A)")
 
 
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
@@ -28,7 +25,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     first = samples.iloc[0]
     style = look.style(first["workload"], first["variant"])
     panels = {"cols": 2, "column_widths": [0.8, 0.2], "shared_yaxes": True, "horizontal_spacing": 0.015}
-    figure = make_subplots(rows=1, figure=blank(look.theme, _SAMPLES_HEIGHT), **panels)
+    figure = make_subplots(rows=1, figure=blank(look.theme, 320), **panels)
     own = samples.loc[samples["twin"] == samples["twin"].min(), "duration_ns"]
     median, low, high = median_interval(own)
     step = -(-len(samples) // _MOST_MARKS)
@@ -41,7 +38,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
             x=shown["round"],
             y=_percent(shown["duration_ns"], median),
             mode="markers",
-            name=_NAMES[twin],
+            name=("samples", "second copy (A/A)")[twin],
             row=1,
             col=1,
             marker={"color": color, "symbol": symbol, "size": 6, "opacity": 0.85},
@@ -50,7 +47,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
         )
         figure.add_histogram(
             y=_percent(every["duration_ns"], median),
-            nbinsy=_BINS,
+            nbinsy=30,
             row=1,
             col=2,
             showlegend=False,
@@ -91,7 +88,6 @@ def _sample_hover(row: dict[Any, Any]) -> str:
     return "<br>".join(lines)
 
 
-_HEIGHT: Final = 270
 #: Symbol, and place in the palette.
 _LOOKS: Final = {
     "cuda_events": ("circle", 0),
@@ -108,7 +104,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
         collector: the collector of this run.
     """
     parts = [part for part in (frame[~frame["above"]], frame[frame["above"]]) if len(part)]
-    figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
+    figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09, figure=blank(look.theme, 270))
     palette = figure.layout.template.layout.colorway
     in_legend = set[str]()
     for column, part in enumerate(parts, start=1):

@@ -188,7 +188,6 @@ def errors(data: RunData) -> pd.DataFrame:
 COLLECTORS: Final = ("cuda_events", "cupti", "nsight_systems", "nsight_compute")
 _KEY: Final = [*STATUS_KEY, "cache", "gpus"]
 _NS: Final = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
-_TIMES: Final = ["n", "median_ns", "low_ns", "high_ns"]
 
 
 def device_times(data: RunData) -> pd.DataFrame:
@@ -208,7 +207,7 @@ def device_times(data: RunData) -> pd.DataFrame:
     value = counted["value"].astype(float) * counted["unit"].map(_NS).astype(float)
     sums = value.groupby([counted[name] for name in STATUS_KEY], sort=False).sum(min_count=1).rename("median_ns").reset_index()
     sums = sums.assign(cache="cold", gpus=1, n=1, low_ns=sums["median_ns"], high_ns=sums["median_ns"])
-    columns = [*_KEY, *_TIMES]
+    columns = [*_KEY, "n", "median_ns", "low_ns", "high_ns"]
     times = pd.concat([frame[columns] for frame in (timed, sums) if len(frame)] or [timed[columns]], ignore_index=True)
     sources = data.variants[["workload", "variant", "source_sha256"]]
     return times.merge(sources, on=["workload", "variant"], how="left")
@@ -295,7 +294,6 @@ def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> npt.NDArray[np.
     return np.log((over / under).where(positive, 1.0).to_numpy(dtype=float))
 
 
-_SCOPE: Final = "end_to_end"
 _DIRECTIONS: Final = ("h2d", "d2h")
 
 
@@ -365,7 +363,7 @@ def rounds(data: RunData) -> pd.DataFrame:
     scope = traces.texts("ranges", "scope")
     ids = traces.numbers("ranges", "range_id")
     parent = lookup(ids, traces.numbers("ranges", "parent_id"))
-    ours = (np.asarray(scope) == _SCOPE) & (traces.numbers("ranges", "round") >= 0)
+    ours = (np.asarray(scope) == "end_to_end") & (traces.numbers("ranges", "round") >= 0)
     outermost = ours & ~((parent >= 0) & ours[parent])
     # For each copy, the place of the outermost range of a sample around it, or `NONE`.
     at = lookup(ids, traces.ranges_of_work("memory_ops"))

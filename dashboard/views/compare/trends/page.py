@@ -17,7 +17,6 @@ from warpladder.dashboard.views.compare.trends.query import record_again
 from warpladder.data import files, store
 from warpladder.data.words import counted
 
-_TABLE: Final = "trends table"
 _SERIES: Final = "series"
 _POINT: Final = "trends point"
 #: Between the names of variants in the URL.
@@ -162,7 +161,7 @@ def _choose_series(trends: query.Trends) -> list[query.Series]:
         state.note(f"The link asks for {short(', '.join(unknown))}, which no run has of {trends.case}.")
     chosen = [names[name] for name in addressed if name in names][:_MOST_SHOWN] or [trends.series[0]]
     places = [trends.series.index(series) for series in chosen]
-    key = f"{_TABLE} {hash((trends.workload, trends.case, trends.timing, tuple(names)))}"
+    key = f"trends table {hash((trends.workload, trends.case, trends.timing, tuple(names)))}"
 
     def choose() -> None:
         rows = [row for row in st.session_state[key]["selection"]["rows"] if row < len(trends.series)]

@@ -431,7 +431,6 @@ _OPTIONS: Final = (
 )
 #: Options of older versions, and what they are now: `--workload FILE` is the file alone.
 _NOW: Final = {"--cases": "--set"}
-_FILE: Final = "--workload"
 
 
 def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
@@ -448,7 +447,7 @@ def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
     start = words.index("record") + 1 if "record" in words else len(words)
     options = [place for place in range(start, len(words)) if words[place].startswith("--")]
     workloads = words[start : options[0] if options else len(words)]
-    workloads += [words[place + 1] for place in options if words[place] == _FILE and place + 1 < len(words)]
+    workloads += [words[place + 1] for place in options if words[place] == "--workload" and place + 1 < len(words)]
     words = [_NOW.get(word, word) for word in words]
     options_kept = [word for place in options if words[place] in _OPTIONS for word in words[place : place + 2]]
     parent = folder.parent.resolve()

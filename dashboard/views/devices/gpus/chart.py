@@ -40,7 +40,6 @@ from warpladder.dashboard.ui.template import (
 )
 from warpladder.dashboard.views.devices.gpus.query import PARTS, CrossoverRow, ScalingRow, Share, WeakScalingRow
 
-_HEIGHT: Final = 400
 #: Times that differ by more than this factor get a logarithmic axis.
 _LINEAR_RANGE: Final = 20.0
 _SHARE_ROW_PX: Final = 16
@@ -227,7 +226,7 @@ def _on_phases(rows: list[Share]) -> str:
 
 
 def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figure:
-    figure = make_subplots(rows=1, cols=len(panels), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
+    figure = make_subplots(rows=1, cols=len(panels), horizontal_spacing=0.09, figure=blank(look.theme, 400))
     counts = sorted({row.ranks for row in rows})
     span = float(counts[-1] - counts[0] or 1)
     margin = 0.08 * span if len(counts) > 1 else 0.5

@@ -16,7 +16,6 @@ from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_b
 from warpladder.dashboard.views.ladder.roofline.query import Point, Roof, has_floor_by_size
 from warpladder.dashboard.views.ladder.roofline.query import slopes as memory_roofs
 
-_HEIGHT: Final = 410
 #: About the height of the plot without the ticks and titles below it, and half the height of a name with what is to be free around it.
 _PLOT_PX: Final = 340
 _TEXT_PX: Final = 11
@@ -83,7 +82,7 @@ def _under_roofs(
     frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str
 ) -> tuple[go.Figure, tuple[float, ...]]:
     """A figure with the roofs of the rows, and the ends of its axes: left, right, low, high."""
-    figure = blank(look.theme, _HEIGHT)
+    figure = blank(look.theme, 410)
     slopes = memory_roofs(frame, roofs)
     flats = _flats(frame, roofs, look)
     ridges = [flat.value / slope.value for slope in slopes for flat in flats]

@@ -13,7 +13,6 @@ from warpladder.dashboard.views.sizes.ship.dispatch import axis_of
 from warpladder.dashboard.views.sizes.ship.query import ALL, Contest, Place, Shipment, loss_of, standings
 from warpladder.data.words import first_of
 
-_HEIGHT: Final = 340
 #: The axis ends between these losses in percent, so that slow variants do not press the others together.
 _LEAST, _MOST = 5.0, 100.0
 _MOST_NAMES: Final = 6  # variants that a note names
@@ -33,7 +32,7 @@ def losses(contest: Contest, shipped: Shipment, look: Look, series: str = ALL) -
     ordered = sorted(standings(contest), key=lambda each: each.variant not in shipped.variants)
     lines = {each.variant: [place for place in contest.ranking if place.variant == each.variant] for each in ordered}
     drawn = {name: line for name, line in lines.items() if min(place.loss.value for place in line) <= top}
-    figure = blank(look.theme, _HEIGHT)
+    figure = blank(look.theme, 340)
     along = bool(axis_of(contest)) and len(contest.cases) > 1
     at = {case.name: case.size_value if along else float(number) for number, case in enumerate(contest.cases)}
     for variant, line in drawn.items():

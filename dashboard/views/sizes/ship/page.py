@@ -19,7 +19,6 @@ from warpladder.data.words import counted
 
 _TABLE_PX: Final = 320
 _MOST_ROWS: Final = 8  # without a scroll bar
-_CODE_PX: Final = 300
 _NO_AXIS: Final = "The cases vary in several axes, or in none that is a number: a table takes the place of branches."
 _MOST_CROSSED: Final = 6
 _PERCENT: Final = st.column_config.NumberColumn(format="%.2f")
@@ -179,7 +178,7 @@ def _code(
     left, right = st.columns([14, 8], gap="medium")
     with left:
         lines = written.count("\n")
-        source.show("dispatch", written, highlight, _CODE_PX if lines > 12 else None)
+        source.show("dispatch", written, highlight, 300 if lines > 12 else None)
         st.download_button(f"Save {name}", written, name, mime, key=f"save {language}", type="tertiary", on_click="ignore")
     with right:
         branches = (

@@ -20,7 +20,6 @@ _TOPICS: Final = {
     "rules": "Rules",
     "metrics": "All metrics",
 }
-_HOW_TO_RECORD: Final = "warpladder record {workload} --counters"
 _MEMORY: Final = {
     "variant": "Variant",
     "config": "Config",
@@ -161,10 +160,10 @@ def _no_counters(run: store.Run) -> None:
     """Say why the run has no counters, and lead to runs that have some or to the command that records them."""
     for reason in runs.ask(run, query.denied):
         st.warning(plain(reason))
-    workloads = runs.load(run).workloads
     st.info("This run has no hardware counters.")
     if not widgets.offer_runs():
         st.markdown("On a machine with Nsight Compute, record them, then choose that run above:")
-        st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
+        workload = next(iter(runs.load(run).workloads), "WORKLOAD")
+        st.code(f"warpladder record {workload} --counters", language="bash")
         st.caption("Or import a report: warpladder import report.ncu-rep")
     pages.end()

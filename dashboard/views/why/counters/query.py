@@ -107,7 +107,6 @@ def findings(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd
 _VERDICT: Final = "SOLBottleneck"
 _THEIR_UNIT: Final = re.compile(r"(?:analyzing|identify the) (\w+) (?:in|bottleneck)")
 _PIPE: Final = "a pipe or the issue slots"
-_THEIR_NAMES: Final = {"workloads": _PIPE}
 #: Titles of its verdict where no unit is near its peak.
 _THEIR_LATENCY: Final = frozenset({"Latency Issue", "Small Grid"})
 
@@ -139,7 +138,7 @@ def _their_limit(rule: Mapping[Any, Any]) -> str:
     if rule["title"] == "High Compute Throughput":
         return _PIPE
     match = _THEIR_UNIT.search(rule["text"])
-    return _THEIR_NAMES.get(match[1], match[1]) if match else str(rule["title"]).lower()
+    return {"workloads": _PIPE}.get(match[1], match[1]) if match else str(rule["title"]).lower()
 
 
 def _agreement(verdict: Limit, row: Mapping[Any, Any], theirs: str) -> tuple[bool, str]:

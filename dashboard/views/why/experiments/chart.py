@@ -26,10 +26,8 @@ from warpladder.data.names import Experiment, Fact
 from warpladder.data.naming import CellName
 
 _ROW_PX: Final = 26
-_BLOCKS_PX: Final = 380
 _MOST_ROWS: Final = 32
 _STAGES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#6A4C9C")
-_WAITING: Final = "waiting at "
 
 
 def without(found: Inside, look: Look, cell: CellName) -> Chart:
@@ -117,7 +115,7 @@ def at_marks(found: Inside, look: Look, cell: CellName) -> Chart | None:
 def over_time(blocks: Blocks, multiprocessor: int, found: Inside, look: Look, cell: CellName) -> Chart:
     """The blocks of one multiprocessor with their stages, and the blocks that run on the average over time."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.25, 0.75], vertical_spacing=0.04)
-    figure.update_layout(blank(look.theme, _BLOCKS_PX).layout)
+    figure.update_layout(blank(look.theme, 380).layout)
     running = blocks.running()
     figure.add_scatter(
         x=running["at_ns"],
@@ -133,7 +131,7 @@ def over_time(blocks: Blocks, multiprocessor: int, found: Inside, look: Look, ce
     parts = parts[parts["place"] < _MOST_ROWS]
     colors = dict(zip(blocks.stages, (*_STAGES, look.tones.muted), strict=False)) | {OTHERS: look.tones.muted}
     for stage in blocks.stages:
-        of_stage = parts[parts["stage"] == stage]
+        of_stage, waiting = parts[parts["stage"] == stage], "/" if stage.startswith("waiting at ") else ""
         figure.add_bar(
             x=of_stage["stage_ns"],
             base=of_stage["from_ns"],
@@ -141,7 +139,7 @@ def over_time(blocks: Blocks, multiprocessor: int, found: Inside, look: Look, ce
             orientation="h",
             width=0.8,
             name=text(stage),
-            marker={"color": colors[stage], "line": {"width": 0}, "pattern": hatch("/" if stage.startswith(_WAITING) else "")},
+            marker={"color": colors[stage], "line": {"width": 0}, "pattern": hatch(waiting)},
             hoverinfo="text",
             hovertext=[
                 text(f"block {block}, {stage}: {format_duration(ns)}")

@@ -9,7 +9,6 @@ from warpladder.dashboard.core.what_if import Curve, Resident, WhatIf
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, slug, text
 from warpladder.dashboard.views.why.occupancy.query import RULES, answer, differs, in_words
 
-_HEIGHT_PX = 320
 _HEADS = {
     "registers": "registers of a thread",
     "shared_bytes": "shared memory of a block, KiB",
@@ -26,7 +25,7 @@ def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, n
         name: of the launch.
     """
     figure = make_subplots(rows=1, cols=len(_HEADS), shared_yaxes=True, horizontal_spacing=0.04)
-    figure.update_layout(blank(look.theme, _HEIGHT_PX).layout)
+    figure.update_layout(blank(look.theme, 320).layout)
     color = look.style(workload, variant).color
     frames = []
     for column, (number, head) in enumerate(_HEADS.items(), start=1):
