@@ -1,12 +1,14 @@
 """Home: the answer of a run, by its kind, and where to go next."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from warpladder.dashboard.compare import overview as queries
 from warpladder.dashboard.compare.changes import sentence
@@ -14,12 +16,19 @@ from warpladder.dashboard.compare.overview import Line, Summary
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import counted, counters, run_index
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends, format_percent, format_ratio
+from warpladder.dashboard.core.numbers import (
+    NOTHING,
+    format_duration,
+    format_ends,
+    format_half_width,
+    format_percent,
+    format_ratio,
+)
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.home import chart, query, table
+from warpladder.dashboard.views.home import chart, query
 from warpladder.dashboard.views.ranks import chart as of_ranks
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.trust import query as trust
@@ -32,6 +41,10 @@ _MOST_ROWS: Final = 60  # more scroll in the table; fewer scroll with the page
 #: A winner below this percentage of its floor has something to gain.
 _NEAR: Final = 90.0
 _RUN_CHARACTERS: Final = 26
+#: After a rung that is tied with the next one.
+TIED: Final = " ≈"
+#: Columns whose figures sort a row, and which show words instead.
+_WORDED: Final = ("floor", "time", "speedup", "peer")
 
 
 @dataclass(frozen=True)
@@ -211,7 +224,7 @@ def _counters(run: store.Run) -> None:
 
 
 def _other_sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
-    """The newest suitable run of each workload of the device that the run lacks, with its workloads in the table."""
+    """The newest suitable run of each workload of the device that the run lacks, with its workloads in the"""
     context, own = runs.context(), runs.load(run).workloads
     by_name: dict[str, tuple[store.Run, set[str]]] = {}
     for workload in run_index.workloads(context.every, context.device):
@@ -235,9 +248,9 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
     """
     place = f"overview table {whose}"
     lines = [each.line for each in shown]
-    frame = table.frame_of(lines, [_dated(each.run) for each in shown])
+    frame = frame_of(lines, [_dated(each.run) for each in shown])
     chosen = st.dataframe(
-        table.styled(frame, lines),
+        styled(frame, lines),
         hide_index=True,
         height=_ROW_PX * min(len(frame), _MOST_ROWS) + 38,
         row_height=_ROW_PX,
@@ -257,7 +270,7 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
     tied = [each.line.summary for each in shown if each.line.summary.tied_with]
     if tied:
         ties = (f"{each.workload}, {word(each.precision)}: {each.best} with {each.tied_with}" for each in tied)
-        st.caption(plain(f"{table.TIED.strip()} tied: {'; '.join(ties)}"))
+        st.caption(plain(f"{TIED.strip()} tied: {'; '.join(ties)}"))
     for each in shown:
         if words := each.line.summary.doubts:
             st.caption(plain(f"⚠ {each.line.summary.workload}, {word(each.line.summary.precision)}: {words}"))
@@ -269,7 +282,7 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
 
 
 def _key(place: str) -> str:
-    """The key of a table. It changes after each click, because the browser's back button would repeat the old click."""
+    """The key of a  It changes after each click, because the browser's back button would repeat the old click."""
     return f"{place} {st.session_state.get(place, 0)}"
 
 
@@ -375,3 +388,65 @@ _LIMITS: Final = {
     "unit": st.column_config.TextColumn("Busiest unit", width=110),
     "percent": st.column_config.NumberColumn("Of its peak, %", width="small", format="%.3g"),
 }
+
+
+def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
+    """The figures by which the table is sorted.
+
+    Args:
+        runs: name and date of the run of each line. `1 GPU` stands before them where the run has times of several too.
+
+    Returns:
+        `workload`, `precision`, `sizes` (percent of floor at each size), `floor` (percent), `best`, `time` (nanoseconds),
+        `speedup`, `peer` (its time over the best rung's), `checks` (number of reasons to distrust) and `run`.
+    """
+    return pd.DataFrame(
+        {
+            "workload": line.summary.workload,
+            "precision": word(line.summary.precision),
+            "sizes": list(line.by_size),
+            "floor": line.summary.percent_of_floor.value,
+            "best": f"{line.summary.best or NOTHING}{TIED if line.summary.tied_with else ''}",
+            "time": line.summary.best_ns.value,
+            "speedup": line.summary.speedup.value,
+            "peer": line.summary.over_peer.value,
+            "checks": f"⚠ {len(line.badges)}" if line.badges else "",
+            "run": " · ".join(filter(None, (line.summary.on, run))),
+        }
+        for line, run in zip(lines, runs, strict=True)
+    )
+
+
+def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> Styler:
+    """The frame with words in place of figures: units, intervals and names."""
+    distinct = {name: _distinct(frame[name].astype(float)) for name in _WORDED}
+    # One formatter a column, because a subset for each cell takes a second in pandas.
+    words: Any = zip(*map(_words, lines), strict=True)
+    texts: dict[Any, Any] = {
+        name: dict(zip(distinct[name], of_name, strict=True)).__getitem__ for name, of_name in zip(_WORDED, words, strict=True)
+    }
+    return frame.assign(**distinct).style.format(texts, na_rep=NOTHING)
+
+
+def _distinct(values: "pd.Series[float]") -> "pd.Series[float]":
+    """The figures with equal ones moved apart by the least that a float can, so that each has its own words."""
+    numbers = values.to_numpy(copy=True)
+    for place, value in enumerate(numbers):
+        while (numbers[:place] == value).any():
+            value = np.nextafter(value, np.inf)
+        numbers[place] = value
+    return pd.Series(numbers, values.index)
+
+
+def _words(line: Line) -> tuple[str, ...]:
+    """The words of each column of `_WORDED`."""
+    summary, time = line.summary, line.summary.best_ns
+    is_baseline = bool(summary.best) and summary.best == summary.baseline
+    peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
+    speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
+    return (
+        format_percent(summary.percent_of_floor.value),
+        f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING,
+        "itself" if is_baseline else speedup,
+        f"{peer} {summary.peer}" if summary.peer else NOTHING,
+    )

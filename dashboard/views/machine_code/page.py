@@ -1,7 +1,9 @@
 """Machine code: the source beside its instructions, the mix and loops of a kernel, and what differs between two kernels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import streamlit as st
 
@@ -9,12 +11,14 @@ from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.numbers import format_bytes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.core.sass import Code
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.glossary import meanings
+from warpladder.dashboard.ui.template import Theme, palette, tones
 from warpladder.dashboard.ui.text import cut, plain
 from warpladder.dashboard.views.machine_code import chart as charts
-from warpladder.dashboard.views.machine_code import component
 from warpladder.dashboard.views.machine_code import query as queries
+from warpladder.dashboard.views.machine_code.query import Family, Heat, Kind, family
 from warpladder.data import store
 from warpladder.data.naming import CellName
 
@@ -52,6 +56,39 @@ _CHANGES: Final = {
     "b": st.column_config.NumberColumn("B", format="localized"),
     "change": st.column_config.NumberColumn("Change", format="%+d"),
 }
+_BAR: Final = """
+  <div class="bar">
+    <input class="search" type="search" placeholder="Search" aria-label="Search">
+    <span class="count" role="status"></span>
+    {more}
+    <span class="legend"></span>
+  </div>
+"""
+_CODE: Final = f"""
+<div class="code">
+  {_BAR.format(more='<label><input class="only" type="checkbox"> matches only</label><span class="columns"></span>')}
+  <div class="panes">
+    <section class="pane left"><div class="head"></div><div class="rows"></div></section>
+    <section class="pane right"><div class="head"></div><div class="rows"></div></section>
+  </div>
+  <div class="status"><button type="button" class="next" disabled>Next</button><span class="words" role="status"></span></div>
+</div>
+"""
+_DIFFERENCE: Final = f"""
+<div class="code">
+  {
+    _BAR.format(
+        more='''<button type="button" class="back">↑ Change</button><button type="button" class="on">↓ Change</button>
+      <button type="button" class="all">Unfold all</button>'''
+    )
+}
+  <div class="panes">
+    <section class="pane both"><div class="head"></div><div class="rows"></div></section>
+  </div>
+</div>
+"""
+#: Family of an instruction -> its number in the browser.
+_PLACES: Final[Mapping[Family, int]] = {each: place for place, each in enumerate(Family)}
 
 
 @dataclass(frozen=True)
@@ -149,16 +186,23 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
     heats = queries.heats(chosen.data, chosen.cell, kernel)
     if not source:
         st.caption(plain(f"The run has no source of {chosen.cell.variant}."))
-    component.listing(
-        "source and machine code",
-        source,
-        kernel.code,
-        heats,
-        queries.hot_loop(chosen.data, chosen.cell, kernel),
-        widgets.theme(),
-        ptx=kernel.ptx if ptx else None,
-        headings=(f"Source: {chosen.cell.variant}", "PTX" if ptx else f"SASS: {cut(kernel.name, _KERNEL_LENGTH)}"),
-    )
+    hot = queries.hot_loop(chosen.data, chosen.cell, kernel)
+    sass = {
+        "texts": [each.text for each in kernel.code.instructions],
+        "lines": [each.line for each in kernel.code.instructions],
+        "families": _families(kernel.code),
+        "loops": [[loop.first, loop.last, loop.depth, int(loop == hot)] for loop in kernel.code.loops],
+        "heats": [_heat(heat) for heat in heats],
+        "legend": [str(each) for each in Family],
+    }
+    data = {
+        "source": source.splitlines(),
+        **(dict.fromkeys(sass, []) | {"texts": (kernel.ptx or "").splitlines()} if ptx else sass),
+        "headings": [f"Source: {chosen.cell.variant}", "PTX" if ptx else f"SASS: {cut(kernel.name, _KERNEL_LENGTH)}"],
+        "colors": _colors(widgets.theme()),
+        "ptx": ptx,
+    }
+    _component("warpladder_code", _CODE, "listing.js")(key="source and machine code", data=data)
     if not heats:
         command = _COUNT.format(workload=chosen.cell.workload)
         st.caption(
@@ -206,8 +250,16 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
     rows = queries.rows(a.kernel.code, chosen.kernel.code)
     changed = queries.changes(a.kernel.code, chosen.kernel.code)
     st.markdown(f"## {plain(queries.difference_sentence(rows, changed))}")
-    headings = (f"A: {a.name}, {a.cell.case}", f"B: {chosen.name}, {chosen.cell.case}")
-    component.difference("difference of machine code", a.kernel.code, chosen.kernel.code, rows, headings, widgets.theme())
+    kinds, codes = list(Kind), (a.kernel.code, chosen.kernel.code)
+    data = {
+        **{side: [each.text for each in code.instructions] for side, code in zip("ab", codes, strict=True)},
+        "families": [_families(code) for code in codes],
+        "rows": [[kinds.index(row.kind), row.a, row.b] for row in rows],
+        "headings": [f"A: {a.name}, {a.cell.case}", f"B: {chosen.name}, {chosen.cell.case}"],
+        "legend": [str(each) for each in Family],
+        "colors": _colors(widgets.theme()),
+    }
+    _component("warpladder_code_difference", _DIFFERENCE, "difference.js")(key="difference of machine code", data=data)
     for letter, each in (("A", a), ("B", chosen)):
         st.caption(plain(f"{letter}: {each.name}: {_resources(each.kernel)}"))
     if len(changed):
@@ -246,3 +298,34 @@ def _no_code_of(chosen: _Chosen) -> None:
     st.markdown("A library's code is recorded together with its counters, on a machine with Nsight Compute:")
     st.code(_COUNT.format(workload=chosen.cell.workload), language="bash")
     pages.end()
+
+
+def _families(code: Code) -> list[int]:
+    return [_PLACES[family(each.unit)] for each in code.instructions]
+
+
+def _heat(heat: Heat) -> dict[str, Any]:
+    """A column as lists, because the keys of JSON objects are texts."""
+    return {
+        "name": heat.name,
+        "meaning": heat.meaning,
+        "values": [[place, value] for place, value in heat.values.items()],
+        "ideal": [[place, value] for place, value in heat.ideal.items()],
+        "reasons": [[place, [list(pair) for pair in pairs]] for place, pairs in heat.reasons.items()],
+    }
+
+
+def _colors(theme: Theme) -> dict[str, str]:
+    """Colours of instructions differ by at least 24 in CIELAB for all eyes, and have 4.5 to 1 or more against the page."""
+    tone, colors = tones(theme), palette(theme)
+    of_families = {"family0": colors[0], "family1": tone.bad, "family2": tone.muted, "family3": tone.text}
+    return {**of_families, "heat": colors[4], "muted": tone.muted, "grid": tone.grid, "gone": tone.bad, "come": tone.good}
+
+
+@st.cache_resource(show_spinner=False)
+def _component(name: str, html: str, script: str) -> Any:
+    """Lists of which the browser draws the visible rows only. It writes each text as text, so that nothing in a source is markup."""
+    rows, script, style = (
+        Path(__file__).with_name(each).read_text(encoding="utf-8") for each in ("rows.js", script, "code.css")
+    )
+    return st.components.v2.component(name, html=html, js=f"{rows}\n{script}", css=style)

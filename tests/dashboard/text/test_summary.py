@@ -8,7 +8,7 @@ import pytest
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.text import summary
-from warpladder.dashboard.views.home.table import frame_of
+from warpladder.dashboard.views.home.page import frame_of
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow

@@ -1,5 +1,5 @@
 // A source and its machine code. A click on a line marks its instructions, and a click on an instruction marks its line.
-// __init__.py joins rows.js before it.
+// page.py joins rows.js before it.
 
 const MOST_DEPTH = 4;
 const HEAT_PX = 50;

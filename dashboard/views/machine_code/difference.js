@@ -1,4 +1,4 @@
-// Two kernels side by side. Long equal parts are folded; a click or Enter unfolds one. __init__.py joins rows.js before it.
+// Two kernels side by side. Long equal parts are folded; a click or Enter unfolds one. page.py joins rows.js before it.
 
 const CONTEXT = 3;
 const FEWEST_FOLDED = 4;
