@@ -89,14 +89,8 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     timed = frame[frame["n"] > 0]
     best = queries.leaders(frame)
     fastest = str((best if len(best) else timed).sort_values("median_ns")["variant"].iloc[0])
-    name = state.choose(
-        "variant",
-        "Source of",
-        list(dict.fromkeys(frame["variant"])),
-        default=fastest,
-        text=lambda variant: f"{variant}: {headers[variant]['title']}",
-        fitted=False,
-    )
+    titles = {variant: f"{variant}: {headers[variant]['title']}" for variant in frame["variant"]}
+    name = state.choose("variant", "Source of", titles, default=fastest, fitted=False)
     variant = headers[name]
     step = queries.step_to(frame, name)
     if step and (because := runs.ask(run, queries.explanation, workload, str(frame["case"].iloc[0]), *step)):

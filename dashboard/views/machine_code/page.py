@@ -197,7 +197,7 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
     }
     data = {
         "source": source.splitlines(),
-        **(dict.fromkeys(sass, []) | {"texts": (kernel.ptx or "").splitlines()} if ptx else sass),
+        **({name: [] for name in sass} | {"texts": (kernel.ptx or "").splitlines()} if ptx else sass),
         "headings": [f"Source: {chosen.cell.variant}", "PTX" if ptx else f"SASS: {cut(kernel.name, _KERNEL_LENGTH)}"],
         "colors": _colors(widgets.theme()),
         "ptx": ptx,

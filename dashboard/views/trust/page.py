@@ -137,8 +137,8 @@ def _samples(run: store.Run) -> None:
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
         reference = runs.ask(run, baselines, workload, timing, (case,)).get(case)
         first = f"{reference.variant} {reference.config}".strip() if reference else None
-        precision_words = dict(zip(names, here["precision"].map(within_run.word), strict=True))
-        name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {precision_words[cell]}")
+        texts = {cell: f"{cell} · {within_run.word(each)}" for cell, each in zip(names, here["precision"], strict=True)}
+        name = state.choose("cell", "Variant", texts, default=first)
     row = here.iloc[names.index(name)]
     samples = runs.load(run).samples
     for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
@@ -201,15 +201,9 @@ def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[st
         for name, other in here.items()
         if runs.opens(other) and query.share_a_cell(mine, runs.ask(other, query.device_times))
     ]
-    name = state.choose(
-        f"with.{collector}",
-        collector,
-        [*here, "none"],
-        default=comparable[0] if comparable else "none",
-        text=lambda name: other_device.dated(here[name], "%Y-%m-%d %H:%M") if name in here else "none",
-        owner=str(run.path),
-        always=True,
-    )
+    titles = {**{name: other_device.dated(each, "%Y-%m-%d %H:%M") for name, each in here.items()}, "none": "none"}
+    first = comparable[0] if comparable else "none"
+    name = state.choose(f"with.{collector}", collector, titles, default=first, owner=str(run.path), always=True)
     other = here.get(name)
     if other is not None and not runs.opens(other):
         return None, f"Run {name} cannot be opened; Findings says why."

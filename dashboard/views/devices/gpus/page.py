@@ -86,9 +86,9 @@ def _choose_timing(run: store.Run, workload: str) -> Timing:
 
 
 def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
-    workload, names = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
-    default = queries.variant_to_show(frame)
-    return state.choose("variant", "Variant", names, default=default, text=lambda name: look.variant_name(workload, name))
+    workload = str(frame["workload"].iloc[0])
+    names = {name: look.variant_name(workload, name) for name in frame["variant"]}
+    return state.choose("variant", "Variant", names, default=queries.variant_to_show(frame))
 
 
 def _of_one() -> None:

@@ -22,7 +22,6 @@ _MOST_ROWS: Final = 8  # without a scroll bar
 _NO_AXIS: Final = "The cases vary in several axes, or in none that is a number: a table takes the place of branches."
 _MOST_CROSSED: Final = 6
 _PERCENT: Final = st.column_config.NumberColumn(format="%.2f")
-_TOLERANCE_HELP: Final = "A branch that would save less than this, or less than the noise, is left out."
 _AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are those of libraries."
 
 
@@ -61,9 +60,8 @@ def draw(run: store.Run) -> None:
     if not offers and contest.doubts:
         widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(contest))}.", "Choose another case, scope or cache.")
     if not offers:
-        widgets.nothing(
-            f"No case of {choices.series} was timed in {widgets.timing(run, choices.timing)}.", "Choose another series."
-        )
+        where = widgets.timing(run, choices.timing)
+        widgets.nothing(f"No case of {choices.series} was timed in {where}.", "Choose another series.")
     best = query.recommended(offers)
     answer, costs, losses = st.container(), st.container(), st.container()
     st.markdown("#### When each runs")
@@ -72,16 +70,9 @@ def draw(run: store.Run) -> None:
         owner = f"{run.path} {choices}"
         default = code.COUNTS[len(best.variants) - 1]
         count = state.choose("ship", "Ship", list(counts), default=default, style="segmented", owner=owner)
-        options = [f"{tolerance:g}" for tolerance in dispatch.TOLERANCES]
-        accepted = state.choose(
-            "accept",
-            "Accept a loss of",
-            options,
-            default="1",
-            text=lambda each: f"{each} %",
-            style="segmented",
-            help=_TOLERANCE_HELP,
-        )
+        options = {f"{tolerance:g}": f"{tolerance:g} %" for tolerance in dispatch.TOLERANCES}
+        about = "A branch that would save less than this, or less than the noise, is left out."
+        accepted = state.choose("accept", "Accept a loss of", options, default="1", style="segmented", help=about)
         language = cast("code.Language", state.choose("code", "Dispatch as", code.LANGUAGES, style="segmented"))
     shipped = counts[count]
     with answer:
@@ -118,15 +109,11 @@ def _choices(run: store.Run) -> _Choices:
         choices = list(runs.ask(run, query.choices, workload, timing))
         among = choices[0]
         if len(choices) > 1:
-            among = cast(
-                "query.Among",
-                state.choose(
-                    "among", "Among", choices, text=lambda each: code.AMONG[cast("query.Among", each)], help=_AMONG_HELP
-                ),
-            )
+            texts: dict[str, str] = {each: code.AMONG[each] for each in choices}
+            among = cast("query.Among", state.choose("among", "Among", texts, help=_AMONG_HELP))
         metered = runs.ask(run, energy.metered_cases, workload)
-        criteria = [each for each in code.JUDGED if each != "energy" or metered]
-        judge = state.choose("judge_by", "Least", criteria, text=lambda each: code.JUDGED[cast("query.Judge", each)])
+        criteria: dict[str, str] = {each: words for each, words in code.JUDGED.items() if each != "energy" or metered}
+        judge = state.choose("judge_by", "Least", criteria)
     return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))
 
 
