@@ -124,6 +124,37 @@ def error_bars(estimates: Iterable[Estimate], **options: Any) -> dict[str, Any]:
     return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1, "width": 3, **options}
 
 
+def add_points(
+    figure: go.Figure,
+    style: "Style",
+    name: str,
+    x: Iterable[float],
+    estimates: Iterable[Estimate],
+    hovers: Iterable[str],
+    *,
+    size: float = 8,
+    width: float = 0,
+    **options: Any,
+) -> None:
+    """Draw the points of a variant with their intervals, and a line through them where it has a width.
+
+    Args:
+        name: in the legend, escaped by `text`.
+    """
+    figures = list(estimates)
+    marker = {"symbol": style.symbol, "size": size, "color": style.color}
+    line = {"mode": "lines+markers", "line": {"color": style.color, "dash": style.dash, "width": width}}
+    places = {"x": list(x), "y": [each.value for each in figures], "error_y": error_bars(figures)}
+    words = {"name": name, "hovertext": list(hovers), "hoverinfo": "text"}
+    figure.add_scatter(marker=marker, **places, **words, **(line if width else {"mode": "markers"}), **options)
+
+
+def add_bars(figure: go.Figure, x: Any, y: Any, hovers: list[str], color: Any, pattern: Any, **options: Any) -> None:
+    """Draw horizontal bars, with a hover text for each."""
+    marker = {"color": color, "pattern": hatch(pattern)}
+    figure.add_bar(orientation="h", x=x, y=y, marker=marker, hoverinfo="text", hovertext=hovers, **options)
+
+
 def hatch(shape: str | list[str], solidity: float = 0.2) -> dict[str, Any]:
     """The pattern of a bar, or one for each bar."""
     return {"shape": shape, "fillmode": "overlay", "size": 5, "solidity": solidity}

@@ -7,7 +7,19 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.sass import ARITHMETIC, Unit
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, Theme, blank, hatch, name_rows, palette, patterns, slug, text
+from warpladder.dashboard.ui.template import (
+    ABOVE,
+    Chart,
+    Look,
+    Theme,
+    add_bars,
+    blank,
+    name_rows,
+    palette,
+    patterns,
+    slug,
+    text,
+)
 from warpladder.dashboard.ui.text import cut
 
 _ROW_PX: Final = 24
@@ -49,16 +61,9 @@ def mix(frame: pd.DataFrame, look: Look, workload: str, case: str) -> Chart:
     for unit, color, pattern in zip(units, colors, patterns(colors), strict=True):
         of_unit = frame[frame["unit"] == unit].set_index("variant")
         rows = [of_unit.loc[variant] if variant in of_unit.index else None for variant, _, _ in cells]
-        figure.add_bar(
-            x=[0.0 if row is None else row["percent"] for row in rows],
-            y=list(range(len(cells))),
-            orientation="h",
-            width=0.74,
-            name=text(unit),
-            marker={"color": color, "pattern": hatch(pattern)},
-            hoverinfo="text",
-            hovertext=["" if row is None else _hover(str(row.name), row) for row in rows],
-        )
+        percents = [0.0 if row is None else row["percent"] for row in rows]
+        hovers = ["" if row is None else _hover(str(row.name), row) for row in rows]
+        add_bars(figure, percents, list(range(len(cells))), hovers, color, pattern, width=0.74, name=text(unit))
     names = []
     for variant, config, part in cells:
         marks = ("" if part == "hot loop" else " · no loop") + (f" [{config}]" if config else "")

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -29,9 +29,9 @@ from warpladder.dashboard.ui.template import (
     Chart,
     Look,
     above_ceiling,
+    add_points,
     blank,
     drawn_beside,
-    error_bars,
     hover,
     luminance,
     measured,
@@ -272,17 +272,10 @@ def _draw_line(figure: go.Figure, line: list[Point], look: Look, axis: _Axis, de
     style = look.style(first.workload, first.variant)
     name = look.variant_name(first.workload, first.variant)
     width = 2.2 if first.role == "rung" else 1.6
-    figure.add_scatter(
-        x=[point.size_value for point in line],
-        y=[axis.of(point).value for point in line],
-        mode="lines+markers",
-        name=text(f"{name} · {device}" if second else name),
-        line={"color": style.color, "dash": style.dash, "width": width / 2 if second else width},
-        marker={"symbol": _opened(style.symbol) if second else style.symbol, "size": 7 if second else 8, "color": style.color},
-        error_y=error_bars(map(axis.of, line)),
-        hovertext=[_hover(point, axis, device) for point in line],
-        hoverinfo="text",
-    )
+    style = replace(style, symbol=_opened(style.symbol)) if second else style
+    name, hovers = text(f"{name} · {device}" if second else name), [_hover(point, axis, device) for point in line]
+    points = [point.size_value for point in line], map(axis.of, line), hovers
+    add_points(figure, style, name, *points, size=7 if second else 8, width=width / 2 if second else width)
 
 
 def _opened(symbol: str) -> str:

@@ -29,9 +29,9 @@ from warpladder.dashboard.ui.template import (
     Chart,
     Look,
     Theme,
+    add_bars,
+    add_points,
     blank,
-    error_bars,
-    hatch,
     samples,
     slug,
     stack_shares,
@@ -168,15 +168,9 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     for part, (color, pattern) in _PART_LOOKS.items():
         if of_part := [row for row in rows if row.part == part]:
             hover_lines = [((part, format_estimate(row.share, format_percent)), *_beside_nccl(row)) for row in of_part]
-            figure.add_bar(
-                x=[row.share.value for row in of_part],
-                y=[labels[row.case, row.ranks] for row in of_part],
-                orientation="h",
-                name=part,
-                marker={"color": color, "pattern": hatch(pattern)},
-                hoverinfo="text",
-                hovertext=[_hover(row, *figures) for row, figures in zip(of_part, hover_lines, strict=True)],
-            )
+            hovers = [_hover(row, *figures) for row, figures in zip(of_part, hover_lines, strict=True)]
+            names = [labels[row.case, row.ranks] for row in of_part]
+            add_bars(figure, [row.share.value for row in of_part], names, hovers, color, pattern, name=part)
     legend = {**ABOVE, "y": 1.01, "traceorder": "normal"}
     figure.update_layout(legend=legend, margin={"t": 30, "r": 28}, showlegend=True, bargap=0.25)
     stack_shares(figure, labels.values(), look)
@@ -269,21 +263,10 @@ def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Pa
     workload, variant = line[0].workload, line[0].variant
     style = look.style(workload, variant)
     owns = [(row, [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]) for row in line]
-    figure.add_scatter(
-        x=[row.ranks + aside for row in line],
-        y=[panel.of(row).value for row in line],
-        mode="markers" if panel.dodged else "lines+markers",
-        name=text(look.variant_name(workload, variant)),
-        legendgroup=variant,
-        line={"color": style.color, "dash": style.dash, "width": 1.8},
-        marker={"symbol": style.symbol, "size": 8, "color": style.color},
-        error_y=error_bars(map(panel.of, line)),
-        hoverinfo="text",
-        hovertext=[_hover(row, *own, ("median", format_estimate(row.median_ns, format_duration))) for row, own in owns],
-        showlegend=place == 1,
-        row=1,
-        col=place,
-    )
+    hovers = [_hover(row, *own, ("median", format_estimate(row.median_ns, format_duration))) for row, own in owns]
+    points = text(look.variant_name(workload, variant)), [row.ranks + aside for row in line], map(panel.of, line), hovers
+    group: dict[str, Any] = {"legendgroup": variant, "showlegend": place == 1}
+    add_points(figure, style, *points, width=0 if panel.dodged else 1.8, **group, row=1, col=place)
 
 
 def _hover(row: ScalingRow | Share, *figures: tuple[str, str]) -> str:

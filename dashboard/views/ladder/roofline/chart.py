@@ -12,7 +12,7 @@ from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import name_of, records
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.core.trusted import doubt
-from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks
+from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, hover, measured, slug, text, ticks
 from warpladder.dashboard.views.ladder.roofline.query import Point, Roof, has_floor_by_size
 from warpladder.dashboard.views.ladder.roofline.query import slopes as memory_roofs
 
@@ -149,16 +149,8 @@ def _draw_path(figure: go.Figure, points: list[Point], name: str, look: Look) ->
 
 def _draw_point(figure: go.Figure, point: Point, look: Look, name: str, counted_in: str, size: float = 10) -> None:
     style = look.style(point.workload, point.variant)
-    figure.add_scatter(
-        x=[point.flop_per_byte],
-        y=[point.gflop_per_s.value],
-        mode="markers",
-        name=text(name),
-        marker={"symbol": style.symbol, "size": size, "color": style.color},
-        error_y=error_bars([point.gflop_per_s]),
-        hoverinfo="text",
-        hovertext=_hover(point, counted_in),
-    )
+    hovers = [_hover(point, counted_in)]
+    add_points(figure, style, text(name), [point.flop_per_byte], [point.gflop_per_s], hovers, size=size)
 
 
 def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, ...], flats: Sequence[Roof], look: Look) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
-from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, samples, slug, spaced, text, ticks
+from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, samples, slug, spaced, text, ticks
 from warpladder.dashboard.views.sizes.ship.code import doubts, title
 from warpladder.dashboard.views.sizes.ship.dispatch import axis_of
 from warpladder.dashboard.views.sizes.ship.query import ALL, Contest, Place, Shipment, loss_of, standings
@@ -82,17 +82,17 @@ def _draw(
 ) -> None:
     name = line[0].variant
     style = look.style(workload, name)
-    figure.add_scatter(
-        x=[at[place.case] for place in line],
-        y=[place.loss.value for place in line],
-        mode="lines+markers" if along else "markers",
-        name=f"<b>{text(look.variant_name(workload, name))}</b>" if bold else text(look.variant_name(workload, name)),
-        line={"color": style.color, "dash": style.dash, "width": 3 if bold else 1.2},
-        marker={"symbol": style.symbol, "size": 9 if bold else 7, "color": style.color},
+    shown = text(look.variant_name(workload, name))
+    add_points(
+        figure,
+        style,
+        f"<b>{shown}</b>" if bold else shown,
+        [at[place.case] for place in line],
+        [place.loss for place in line],
+        map(_hover, line),
+        size=9 if bold else 7,
+        width=(3 if bold else 1.2) * along,
         opacity=1 if bold else 0.7,
-        error_y=error_bars([place.loss for place in line]),
-        hovertext=[_hover(place) for place in line],
-        hoverinfo="text",
     )
 
 

@@ -17,8 +17,8 @@ from warpladder.dashboard.ui.template import (
     Chart,
     Look,
     Theme,
+    add_bars,
     blank,
-    hatch,
     name_rows,
     patterns,
     slug,
@@ -175,16 +175,11 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
             else ""
             for row in reason_rows
         ]
-        figure.add_bar(
-            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in reason_rows],
-            y=list(range(len(pairs))),
-            orientation="h",
-            width=0.74,
-            name=text(reason_name(reason)),
-            marker={"color": colors[reason], "pattern": hatch(pattern)},
-            hoverinfo="text",
-            hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else hovers,
-        )
+        if reason == _OTHERS:
+            hovers = [f"others: {text(significant(cycles))} cycles" for cycles in others]
+        cycles = others if reason == _OTHERS else [row["cycles"] if row else None for row in reason_rows]
+        name = text(reason_name(reason))
+        add_bars(figure, cycles, list(range(len(pairs))), hovers, colors[reason], pattern, width=0.74, name=name)
     _name_variants(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
     figure.update_xaxes(title_text="cycles between two instructions of a warp")
     figure.update_layout(barmode="stack", margin={"t": 50}, legend={**ABOVE, "traceorder": "normal"})
@@ -252,24 +247,15 @@ def _bars(
     if column == _PIPE:
         names = (next((unit.name for unit in PIPES if row[unit.column] == row[_PIPE]), "") for row in rows)
         words = [f"{each} {name}" if each else "" for each, name in zip(words, names, strict=True)]
-    figure.add_bar(
-        x=[row[column] for row in rows],
-        y=list(range(len(rows))),
-        orientation="h",
-        width=0.7,
-        showlegend=False,
-        hoverinfo="text",
-        hovertext=[_hover(row) for row in rows],
-        cliponaxis=False,
-        marker={
-            "color": [style.color for style in styles],
-            "pattern": hatch([style.pattern for style in styles]),
-        },
-        text=list(map(text, words)),
-        textposition="outside",
-        textfont={"size": 12},
-        **place,
-    )
+    colors, shapes = [style.color for style in styles], [style.pattern for style in styles]
+    beside: dict[str, Any] = {
+        "text": list(map(text, words)),
+        "textposition": "outside",
+        "textfont": {"size": 12},
+        "cliponaxis": False,
+    }
+    values, places = [row[column] for row in rows], list(range(len(rows)))
+    add_bars(figure, values, places, list(map(_hover, rows)), colors, shapes, width=0.7, showlegend=False, **beside, **place)
 
 
 def _name_variants(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
