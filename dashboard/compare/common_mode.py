@@ -5,7 +5,7 @@ lies badly lengthens several samples of the round. The common part of a round is
 from its own median. A cell has no part in what is taken out of it, so that its own change cannot hide itself.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,7 @@ def steadied(
     """
     steady = durations.copy()
     ends = np.cumsum(n)
-    cells_of: dict[Hashable, list[int]] = {}
-    for cell, group in enumerate(groups):
-        cells_of.setdefault(group, []).append(cell)
-    for cells in cells_of.values():
+    for cells in places_by(groups):
         if len(cells) > 1:
             places = np.concatenate([np.arange(ends[cell] - n[cell], ends[cell]) for cell in cells])
             column = np.repeat(np.arange(len(cells)), n[cells])
@@ -70,3 +67,11 @@ def median_of_others(values: Floats) -> Floats:
         middle.append(np.take_along_axis(ordered, found, axis=1))
     medians: Floats = np.where(others > 0, (middle[0] + middle[1]) / 2, np.nan)
     return medians
+
+
+def places_by(groups: Iterable[Hashable]) -> Iterable[list[int]]:
+    """The places of each group, in the order in which the groups first occur."""
+    places: dict[Hashable, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    return places.values()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from warpladder.dashboard.compare.common_mode import median_of_others, medians_of_columns, steadied
+from warpladder.dashboard.compare.common_mode import median_of_others, medians_of_columns, places_by, steadied
 from warpladder.dashboard.compare.within_run import Noise, noise_of
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
@@ -194,11 +194,8 @@ def _quartiles_of_processes(logs: Floats, n: Integers, processes: npt.NDArray[np
 
 def _scatter(values: Floats, cases: Sequence[Hashable]) -> Floats:
     """The standard error of the mean of each row, without what a column does to the other rows of the case; 0 of one value."""
-    places: dict[Hashable, list[int]] = {}
-    for place, case in enumerate(cases):
-        places.setdefault(case, []).append(place)
     values = values.copy()
-    for of_case in places.values():
+    for of_case in places_by(cases):
         rows = values[of_case]
         values[of_case] -= np.nan_to_num(median_of_others((rows - medians_of_columns(rows.T)[:, None]).T)).T
     known = np.isfinite(values).sum(axis=1)
@@ -217,11 +214,10 @@ def _quartiles(ordered: Floats, n: Integers) -> Floats:
 def _typical(logs: Floats, variances: Floats, groups: Sequence[Hashable]) -> Floats:
     """The median variance of the cells of like times of each cell; NaN where fewer than eight others are known."""
     typical = np.full(len(logs), np.nan)
-    places: dict[Hashable, list[int]] = {}
-    for place in np.flatnonzero(np.isfinite(variances) & np.isfinite(logs)).tolist():
-        places.setdefault(groups[place], []).append(place)
-    for group in places.values():
-        ordered = np.array(group)[np.argsort(logs[group], kind="stable")]
+    known_places = np.flatnonzero(np.isfinite(variances) & np.isfinite(logs))
+    for group in places_by(groups[place] for place in known_places.tolist()):
+        own = known_places[group]
+        ordered = own[np.argsort(logs[own], kind="stable")]
         times, known = logs[ordered], variances[ordered]
         low = np.searchsorted(times, times - math.log(LIKE), "left")
         high = np.searchsorted(times, times + math.log(LIKE), "right")

@@ -12,17 +12,7 @@ import pandas as pd
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.data.limits import event_error_ns
 from warpladder.data.names import Ceiling
-from warpladder.data.statistics import median_interval, median_ranks
-
-__all__ = [
-    "MIN_SAMPLES",
-    "RESAMPLES",
-    "RatioInterval",
-    "grouped_median_intervals",
-    "interval_kind",
-    "median_interval",
-    "paired_ratio",
-]
+from warpladder.data.statistics import median_ranks
 
 #: The fewest samples that give a two-sided 95 % interval of the median. Five give 1 - 2 / 2**5 = 93.75 %.
 MIN_SAMPLES: Final = 6

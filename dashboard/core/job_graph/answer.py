@@ -175,4 +175,4 @@ def _of_host(job: Job, late: pd.DataFrame) -> str:
         return ""
     rank = int(late["rank"].iloc[0])
     gap = host_gap(job.open_rank(rank))
-    return gap.sentence(rank, format_duration(gap.duration_ns)) if gap else ""
+    return gap.sentence(rank) if gap else ""

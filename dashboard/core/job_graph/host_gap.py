@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.numbers import format_duration
 from warpladder.data import store
 
 #: A hole between operators that is at least this part of the wait explains it.
@@ -30,15 +31,14 @@ class HostGap:
     before: str
     after: str
 
-    def sentence(self, rank: int, duration: str) -> str:
+    def sentence(self, rank: int) -> str:
+        duration = format_duration(self.duration_ns)
         where = f" between {self.before} and {self.after}" if self.before and self.after else ""
         where = where or (f" after {self.before}" if self.before else f" before {self.after}" if self.after else "")
         inside = f" in range {self.text}" if self.text else ""
-        what = (
-            f"runs {self.operator} for {duration}"
-            if self.operator
-            else f"runs no operator of PyTorch for {duration} (Python, sleep, files)"
-        )
+        what = f"runs {self.operator} for {duration}"
+        if not self.operator:
+            what = f"runs no operator of PyTorch for {duration} (Python, sleep, files)"
         return f"the GPU of rank {rank} waits longest for a launch while its host {what}{where}{inside}"
 
 

@@ -94,19 +94,43 @@ class DeviceTimeline:
             release = np.where(by_launch, NONE, release)
         else:
             closes = np.where(by_launch & (release >= 0), np.maximum(self.start - self.end[release] - self._queued_gap, 0), 0)
-        waits = _Waits(self, host)
-        launches = waits.launches(np.zeros(len(waits.awaited)))
+        awaited, earlier_by = self._launches(host)
+        launches = earlier_by(np.zeros(len(awaited)))
         shift = np.zeros(len(self.start))
         for passed in range(_MOST_PASSES):
             limit = slack + launches
             if passed:
                 limit = np.where(before >= 0, np.minimum(limit, (shift + saved)[before] + gap), limit)
             found = _solved(release, saved, closes, limit)
-            now = waits.launches((found + saved)[waits.awaited])
+            now = earlier_by((found + saved)[awaited])
             if passed and np.array_equal(found, shift) and np.array_equal(now, launches):
                 break
             shift, launches = found, now
         return shift
+
+    def _launches(self, host: Host | None) -> tuple[Int64s, Callable[[Floats], Floats]]:
+        """The work for which the host waited, in the order of the calls; and how much earlier it launches each piece of work, if the awaited
+        work ends so much earlier."""
+        begin, finish = self.waits
+        by_end = np.argsort(self.end, kind="stable")
+        place = np.searchsorted(self.end[by_end], finish, side="right") - 1
+        awaited = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE) if len(by_end) else np.full(len(begin), NONE)
+        waited = np.flatnonzero((awaited >= 0) & (self.end[awaited] > begin))
+        #: The last wait before each launch; -1 for none.
+        of_launch = np.searchsorted(finish[waited], self.launched, side="right") - 1
+        none = np.zeros(len(begin))
+        own, (begins, ends) = (host.launches, host.waits) if host else (np.zeros(len(self.start)), (none, none))
+        # A wait that ends earlier by no more than the host came to it earlier, and waited.
+        since = np.append(0.0, ends[waited])[:-1]
+        most = np.cumsum(begins[waited] - since + (finish - begin)[waited]) if len(waited) else np.empty(0)
+
+        def launches(earlier: Floats) -> Floats:
+            if not len(earlier):
+                return own.copy()
+            after = most + np.minimum(np.minimum.accumulate(earlier - most), 0.0) - ends[waited]
+            return np.asarray(own + np.append(after, 0.0)[of_launch], np.float64)
+
+        return awaited[waited], launches
 
     @cached_property
     def _before_on_stream(self) -> Int64s:
@@ -163,38 +187,6 @@ class DeviceTimeline:
         """The least time from a launch to the start of its work, ns. Where all work waits in a queue, the trace does not show it."""
         known = (self.start - self.launched)[self.has_launch]
         return float(np.clip(known.min(), 0, _MOST_LATENCY_NS)) if len(known) else 0.0
-
-
-class _Waits:
-    """The calls in which the host waited for the device.
-
-    Attributes:
-        awaited: the work that each waited for.
-    """
-
-    def __init__(self, line: DeviceTimeline, host: Host | None) -> None:
-        begin, finish = line.waits
-        by_end = np.argsort(line.end, kind="stable")
-        place = np.searchsorted(line.end[by_end], finish, side="right") - 1
-        awaited = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE) if len(by_end) else np.full(len(begin), NONE)
-        waited = np.flatnonzero((awaited >= 0) & (line.end[awaited] > begin))
-        self.awaited = awaited[waited]
-        #: The last wait before each launch; -1 for none.
-        self._of_launch = np.searchsorted(finish[waited], line.launched, side="right") - 1
-        own = (np.zeros(len(line.start)), (np.zeros(len(begin)), np.zeros(len(begin))))
-        self._launches, (begins, ends) = (host.launches, host.waits) if host else own
-        self._ends = ends[waited]
-        # A wait that ends earlier by no more than the host came to it earlier, and waited.
-        since = np.append(0.0, self._ends)[:-1]
-        self._most = np.cumsum(begins[waited] - since + (finish - begin)[waited]) if len(waited) else np.empty(0)
-
-    def launches(self, earlier: Floats) -> Floats:
-        """How much earlier the host launches each piece of work, if the awaited work ends so much earlier."""
-        if not len(earlier):
-            return self._launches.copy()
-        ends = self._most + np.minimum(np.minimum.accumulate(earlier - self._most), 0.0)
-        after = np.append(ends - self._ends, 0.0)
-        return np.asarray(self._launches + after[self._of_launch], np.float64)
 
 
 def _solved(release: Int64s, saved: Floats, closes: Floats, limit: Floats) -> Floats:

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.compare.between_runs import VERDICTS
 from warpladder.dashboard.compare.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.intervals import interval_kind, median_interval
+from warpladder.dashboard.core.intervals import interval_kind
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_interval
 from warpladder.dashboard.ui.template import (
     Chart,
@@ -29,6 +29,7 @@ from warpladder.dashboard.ui.template import (
 )
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.compare.query import written
+from warpladder.data.statistics import median_interval
 
 #: The most cells that are drawn: half of them the slowest, half the fastest. They fit on one screen.
 MOST_ROWS: Final = 18

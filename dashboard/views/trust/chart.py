@@ -6,10 +6,10 @@ from typing import Any, Final
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from warpladder.dashboard.core.intervals import interval_kind, median_interval
+from warpladder.dashboard.core.intervals import interval_kind
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_ratio, significant
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, samples, slug, text, ticks, timing
-from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
+from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN, median_interval
 
 _MOST_MARKS: Final = 500
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from warpladder.dashboard.compare.within_run import verdict
-from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind, median_interval, paired_ratio
+from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind, paired_ratio
+from warpladder.data.statistics import median_interval
 
 
 def test_the_interval_of_ten_samples_runs_from_the_second_to_the_ninth() -> None:
