@@ -1,6 +1,7 @@
-"""A job of many ranks, for notebooks, scripts and interactive Python."""
+"""A job of many ranks, for notebooks, scripts and interactive Python; and the runs and jobs of folders."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import pandas as pd
@@ -114,3 +115,26 @@ class Job(Run):
     def _of_ranks(self, table: str, ranks: Sequence[int] | None) -> pd.DataFrame:
         frame = store.ranks_of(self._run, self.ranks if ranks is None else ranks).table(table)
         return frame.rename(columns={"process": "rank"})
+
+
+def open_run(run: str | Path, *folders: Path) -> Run:
+    """Open a run. A job of many ranks is a `Job`.
+
+    Args:
+        run: its id, label or folder; of several with one label, the newest.
+        folders: further folders to look in, before the runs of this machine and those that ship.
+
+    Raises:
+        StoreError: there is no such run, or it is damaged.
+    """
+    return _opened(store.find_run(str(run), [*folders, store.LOCAL, store.RECORDED]))
+
+
+def runs(*folders: Path) -> tuple[Sequence[Run], Sequence[str]]:
+    """The runs of folders, newest first; and a line for each that cannot be opened."""
+    good, bad = store.list_runs(folders or (store.LOCAL, store.RECORDED))
+    return [_opened(each) for each in good], [f"{each.name}: {each.reason}" for each in bad]
+
+
+def _opened(run: store.Run) -> Run:
+    return Job(run) if run.info["kind"] == "job" else Run(run)

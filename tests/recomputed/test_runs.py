@@ -17,7 +17,7 @@ from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
 from warpladder.dashboard.compare import levels, side_by_side
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.run.opened import open_run
+from warpladder.dashboard.run.job import open_run
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views import ladder as of_ladder
 from warpladder.dashboard.views import sizes as of_sizes

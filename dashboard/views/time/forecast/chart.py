@@ -6,8 +6,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_percent
-from warpladder.dashboard.core.operations.forecast import Forecast
-from warpladder.dashboard.core.operations.step_words import in_vain
+from warpladder.dashboard.core.operations.forecast import Forecast, in_vain
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, error_bars, hatch, palette, text
 from warpladder.dashboard.ui.text import cut

@@ -5,11 +5,10 @@ from typing import Final, NamedTuple
 
 import streamlit as st
 
-from warpladder.dashboard.core.operations.forecast import Hosts
+from warpladder.dashboard.core.operations.forecast import Hosts, about_steps, advice
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck, check_forecast
 from warpladder.dashboard.core.operations.hot_operations import Ceilings
 from warpladder.dashboard.core.operations.program import Program
-from warpladder.dashboard.core.operations.step_words import about_steps, advice
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui import runs, state, widgets

@@ -9,12 +9,11 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_ratio, significant
 from warpladder.dashboard.core.operations.baseline_check import AXIS
-from warpladder.dashboard.core.operations.forecast import Forecast, floors, forecast
+from warpladder.dashboard.core.operations.forecast import Forecast, floors, forecast, times_faster
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
 from warpladder.dashboard.core.operations.operator_calls import has_graphs
 from warpladder.dashboard.core.operations.program import Program
-from warpladder.dashboard.core.operations.step_words import times_faster
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.data import store
