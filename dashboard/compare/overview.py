@@ -54,7 +54,6 @@ class Summary:
     baseline: str
     baseline_config: str
     best: str
-    best_title: str
     best_config: str
     tied_with: str
     error: float
@@ -64,7 +63,6 @@ class Summary:
     percent_of_floor: Estimate
     floor_bound: str
     peer: str
-    peer_config: str
     over_peer: Estimate
     over_peer_verdict: str
     n: int

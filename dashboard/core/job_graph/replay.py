@@ -43,12 +43,8 @@ class Change:
 
 
 class Replayed(NamedTuple):
-    """Iterations that were executed again, an element for each change.
-
-    Attributes:
-        steps_ns: a row for each step and a column for each change, see `JobGraph.steps_ns`.
-        waited_ns: a row for each rank: how long it waits for other ranks in all iterations.
-    """
+    """Iterations that were executed again, with a column for each change: a row for each of `JobGraph.steps_ns`; and how long each rank waits
+    for others in all iterations."""
 
     steps_ns: Floats
     waited_ns: Floats

@@ -14,7 +14,6 @@ without the graph does. The work of a launch takes the operators of that profile
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -54,22 +53,6 @@ class _Unproven(Exception):
     def __init__(self, reason: str, matched: int) -> None:
         super().__init__(reason)
         self.reason, self.matched = f"kernels of a CUDA graph: {reason}", matched
-
-
-@dataclass(frozen=True)
-class _Chains:
-    """Work on one stream of some launches, with the same names and sizes.
-
-    Attributes:
-        codes: shape (n,), a number for name and sizes of each piece.
-        work: shape (chains, n), places in the device work. Chains are in the order of their start.
-        launch, step: shape (chains,), number of the launch, and the step in which it was called.
-    """
-
-    codes: Int64s
-    work: Int64s
-    launch: Int64s
-    step: Int64s
 
 
 class Graphs:
@@ -113,9 +96,9 @@ class Graphs:
             first = places[:, 0]
             places = places[np.argsort(work.start[rows[first]], kind="stable")]
             first = places[:, 0]
-            chains = _Chains(eager.codes_of_graphs[places[0]], rows[places], launch[first], self._step_of[rows[first]])
+            step = self._step_of[rows[first]]
             try:
-                origin[places] = eager.work_of(chains, work)
+                origin[places] = eager.work_of(eager.codes_of_graphs[places[0]], rows[places], launch[first], step, work)
             except _Unproven as error:
                 reason[places] = self._reason(error)
         self._refuse_shared(launch, origin, reason)
@@ -184,21 +167,27 @@ class _Eager:
         begins = [np.diff(each, prepend=-1) != 0 for each in (owner, call)]
         self._pattern = numbered(form[owner] + 1, form[call] + 1, *(each.astype(np.int64) for each in begins))[0]
 
-    def work_of(self, chains: _Chains, graphs: DeviceWork) -> Int64s:
-        """The work that chains are proven to be, as an array of their shape. Raises _Unproven."""
-        at, length = self._found(chains, graphs), len(chains.codes)
+    def work_of(self, codes: Int64s, chains: Int64s, launch: Int64s, step_of: Int64s, graphs: DeviceWork) -> Int64s:
+        """The work that chains of launches, with the same work on one stream, are proven to be; shape (chains, n). Raises _Unproven.
+
+        Args:
+            codes: shape (n,), a number for name and sizes of each piece.
+            chains: shape (chains, n), places in the device work of the graphs, in the order of their start.
+            launch, step_of: shape (chains,), number of the launch, and the step in which it was called.
+        """
+        at, length = self._found(codes.tolist(), chains[0], graphs), len(codes)
         step = self.step_of[self._source[at]]
         at = at[np.lexsort((self.work.start[self._source[at]], step))]
         step = np.sort(step)
         first = at[step == step[0]]
-        in_launch, in_step = _rank(chains.launch), _rank(chains.step)
+        in_launch, in_step = _rank(launch), _rank(step_of)
         if (streams := int(in_launch.max()) + 1) > len(first):
             raise _Unproven(
                 f"{streams} of its streams have the same work, which is at {len(first)} places of a step without it", length
             )
         if self._same(at, np.full(len(at), at[0]), length):
             return self._work_at(first[in_launch], length)
-        often = {len(first), *(int(each) for of in (step, chains.step) for each in np.unique(of, return_counts=True)[1])}
+        often = {len(first), *(int(each) for of in (step, step_of) for each in np.unique(of, return_counts=True)[1])}
         apart = bool((np.diff(np.sort(at)) >= length).all())
         if len(often) > 1 or in_launch.any() or not apart or not self._same(at, first[_rank(step)], length):
             raise _Unproven(
@@ -208,9 +197,8 @@ class _Eager:
             )
         return self._work_at(first[in_step], length)
 
-    def _found(self, chains: _Chains, graphs: DeviceWork) -> Int64s:
-        """Where in the sequence the work of chains is, whole calls of operators. Raises _Unproven."""
-        codes, work = chains.codes.tolist(), chains.work[0]
+    def _found(self, codes: list[int], work: Int64s, graphs: DeviceWork) -> Int64s:
+        """Where in the sequence the work of a chain is, whole calls of operators. Raises _Unproven."""
         at = np.flatnonzero(self._sequence == codes[0])
         if not len(at):
             raise _Unproven(f"the first of {len(codes)}, {_described(graphs, work[0])}, is not in the profile without it", 0)
