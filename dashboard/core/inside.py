@@ -28,30 +28,37 @@ _CONFLICTS: Final = 1.5
 
 
 class Cause(StrEnum):
-    """What limits a kernel."""
+    """What limits a kernel, each with what to try (`advice`)."""
 
-    SPILLS = "spills"
-    BANK_CONFLICTS = "bank conflicts"
-    SHARED = "accesses of shared memory"
-    LOCAL_ARRAYS = "local arrays"
-    POINTER_CHASING = "loads that wait for one another"
-    SPLIT_VECTORS = "narrow accesses"
-    SCATTERED_LOADS = "scattered loads"
-    LOADS = "loads from global memory"
-    SAME_ADDRESS_STORES = "stores to the same addresses"
-    SCATTERED_STORES = "scattered stores"
-    STORES = "stores to global memory"
-    ATOMICS = "atomic operations"
-    BARRIERS = "barriers"
-    DIVERGENCE = "divergence"
-    CONVERSIONS = "conversions between number types"
-    SPECIAL = "special functions and divisions"
-    INTEGER_DIVISION = "integer divisions"
-    FP64 = "double-precision arithmetic"
-    TENSOR = "tensor-core products"
-    TAIL = "a last wave with few blocks"
-    TOO_FEW_BLOCKS = "too few blocks"
-    IMBALANCE = "multiprocessors without work"
+    advice: str
+
+    def __new__(cls, value: str, advice: str = "") -> "Cause":
+        cause = str.__new__(cls, value)
+        cause._value_, cause.advice = value, advice
+        return cause
+
+    SPILLS = "spills", "raise the limit of __launch_bounds__, or keep fewer values at once"
+    BANK_CONFLICTS = "bank conflicts", "pad each row of the array by one access"
+    SHARED = "accesses of shared memory", "keep values in registers, or read several words at once"
+    LOCAL_ARRAYS = "local arrays", "unroll the loop, so that the compiler knows each index, or use shared memory"
+    POINTER_CHASING = "loads that wait for one another", "compute the addresses, or give each thread several chains"
+    SPLIT_VECTORS = "narrow accesses", "align the data, and read vectors of up to 16 bytes"
+    SCATTERED_LOADS = "scattered loads", "let neighbouring lanes read neighbouring addresses"
+    LOADS = "loads from global memory", "read less, read it once, or have more loads in flight"
+    SAME_ADDRESS_STORES = "stores to the same addresses", "let one lane store"
+    SCATTERED_STORES = "scattered stores", "let neighbouring lanes write neighbouring addresses"
+    STORES = "stores to global memory", "write less, or write it once"
+    ATOMICS = "atomic operations", "add up within the warp or the block first"
+    BARRIERS = "barriers", "have fewer barriers, or smaller groups that wait"
+    DIVERGENCE = "divergence", "sort the work, so that the lanes of a warp go one way"
+    CONVERSIONS = "conversions between number types", "keep one type: write constants as 0.5f"
+    SPECIAL = "special functions and divisions", "use the fast functions, or compute a reciprocal once"
+    INTEGER_DIVISION = "integer divisions", "divide by a constant or a power of two, or count along"
+    FP64 = "double-precision arithmetic", "compute in single precision where that is enough"
+    TENSOR = "tensor-core products", "a lower precision, or larger tiles, make the products faster"
+    TAIL = "a last wave with few blocks", "choose a size of blocks whose number fills the last wave, or a persistent grid"
+    TOO_FEW_BLOCKS = "too few blocks", "split the work into at least as many blocks as there are multiprocessors"
+    IMBALANCE = "multiprocessors without work", "split the work into more and equal blocks"
 
 
 @dataclass(frozen=True)
@@ -254,33 +261,6 @@ class Inside:
             yield Finding(Cause.DIVERGENCE, rest * (1 - lanes / 32), None, "", detail)
 
 
-#: What to try, by cause.
-ADVICE: Final[Mapping[Cause, str]] = {
-    Cause.SPILLS: "raise the limit of __launch_bounds__, or keep fewer values at once",
-    Cause.BANK_CONFLICTS: "pad each row of the array by one access",
-    Cause.SHARED: "keep values in registers, or read several words at once",
-    Cause.LOCAL_ARRAYS: "unroll the loop, so that the compiler knows each index, or use shared memory",
-    Cause.POINTER_CHASING: "compute the addresses, or give each thread several chains",
-    Cause.SPLIT_VECTORS: "align the data, and read vectors of up to 16 bytes",
-    Cause.SCATTERED_LOADS: "let neighbouring lanes read neighbouring addresses",
-    Cause.LOADS: "read less, read it once, or have more loads in flight",
-    Cause.SAME_ADDRESS_STORES: "let one lane store",
-    Cause.SCATTERED_STORES: "let neighbouring lanes write neighbouring addresses",
-    Cause.STORES: "write less, or write it once",
-    Cause.ATOMICS: "add up within the warp or the block first",
-    Cause.BARRIERS: "have fewer barriers, or smaller groups that wait",
-    Cause.DIVERGENCE: "sort the work, so that the lanes of a warp go one way",
-    Cause.CONVERSIONS: "keep one type: write constants as 0.5f",
-    Cause.SPECIAL: "use the fast functions, or compute a reciprocal once",
-    Cause.INTEGER_DIVISION: "divide by a constant or a power of two, or count along",
-    Cause.FP64: "compute in single precision where that is enough",
-    Cause.TENSOR: "a lower precision, or larger tiles, make the products faster",
-    Cause.TAIL: "choose a size of blocks whose number fills the last wave, or a persistent grid",
-    Cause.TOO_FEW_BLOCKS: "split the work into at least as many blocks as there are multiprocessors",
-    Cause.IMBALANCE: "split the work into more and equal blocks",
-}
-
-
 def sentence(inside: Inside) -> str:
     """The cause, how much it explains, and what to try."""
     found = inside.findings()
@@ -294,7 +274,7 @@ def sentence(inside: Inside) -> str:
     detail = f": {first.detail}" if first.detail else ""
     also = [each for each in found[1:] if each.share >= first.share / 2]
     more = f" {also[0].cause.capitalize()} would save {also[0].share:.0%}: they overlap." if also else ""
-    return f"{_saved(first, inside.original_ns, where)}{detail}.{more} Try this: {ADVICE[first.cause]}."
+    return f"{_saved(first, inside.original_ns, where)}{detail}.{more} Try this: {first.cause.advice}."
 
 
 def _saved(finding: Finding, original_ns: float, where: str) -> str:

@@ -60,25 +60,32 @@ _OF_RANKS: Final = ("kernels", "memory_ops", "api_calls")
 
 
 class Need(StrEnum):
-    """The needs of a page: what a run must have."""
+    """The needs of a page: what a run must have, of which it has one of some `tables`."""
+
+    tables: tuple[str, ...]
+
+    def __new__(cls, value: str, tables: tuple[str, ...] = ()) -> "Need":
+        need = str.__new__(cls, value)
+        need._value_, need.tables = value, tables
+        return need
 
     NOTHING = "nothing"
-    TIMES = "times"
-    PAIR = "times, and another run of the workload to compare with"
-    HISTORY = "times of one workload in several runs"
-    DEVICES = "times of a workload that another device has too"
-    GPU_TIMES = "times of a GPU"
-    TRACE = "a trace"
-    CALLS = "kernels or API calls"
-    COPIES = "a trace of copies"
-    OPERATORS = "operators of PyTorch"
-    RANGES = "NVTX ranges"
-    COUNTERS = "hardware counters"
-    KERNELS = "times or hardware counters of a GPU"
-    CODE = "machine code"
-    EXPERIMENTS = "experiments inside kernels"
+    TIMES = "times", ("samples",)
+    PAIR = "times, and another run of the workload to compare with", ("samples",)
+    HISTORY = "times of one workload in several runs", ("samples",)
+    DEVICES = "times of a workload that another device has too", ("samples",)
+    GPU_TIMES = "times of a GPU", ("samples",)
+    TRACE = "a trace", _TRACE
+    CALLS = "kernels or API calls", ("kernels", "api_calls")
+    COPIES = "a trace of copies", ("memory_ops",)
+    OPERATORS = "operators of PyTorch", ("operations",)
+    RANGES = "NVTX ranges", ("ranges",)
+    COUNTERS = "hardware counters", ("counters",)
+    KERNELS = "times or hardware counters of a GPU", ("samples", "counters")
+    CODE = "machine code", ("machine_code",)
+    EXPERIMENTS = "experiments inside kernels", ("experiments",)
     GPUS = "samples of several GPUs"
-    JOB = "ranks of a job"
+    JOB = "ranks of a job", ("ranks",)
     REPORT = "a workload of the students' reports"
 
 
@@ -133,8 +140,7 @@ class Facts:
             return self.gpus > 1 and self.timed
         if need is Need.REPORT:
             return not self.workloads.keys().isdisjoint(figures.compared())
-        tables = _TABLES.get(need)
-        return tables is None or not self.tables.isdisjoint(tables)
+        return not need.tables or not self.tables.isdisjoint(need.tables)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -142,21 +148,6 @@ class Facts:
         needs = {"trace": Need.TRACE, "counters": Need.COUNTERS, "experiments": Need.EXPERIMENTS, "job": Need.JOB}
         several = (f"{self.gpus} GPUs",) if self.has(Need.GPUS) else ()
         return (*(word for word, need in needs.items() if self.has(need)), *several)
-
-
-_TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
-    **dict.fromkeys((Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES), ("samples",)),
-    Need.TRACE: _TRACE,
-    Need.CALLS: ("kernels", "api_calls"),
-    Need.COPIES: ("memory_ops",),
-    Need.OPERATORS: ("operations",),
-    Need.RANGES: ("ranges",),
-    Need.COUNTERS: ("counters",),
-    Need.KERNELS: ("samples", "counters"),
-    Need.CODE: ("machine_code",),
-    Need.EXPERIMENTS: ("experiments",),
-    Need.JOB: ("ranks",),
-}
 
 
 def device_of(run: store.Run) -> str:

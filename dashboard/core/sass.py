@@ -18,52 +18,53 @@ INSTRUCTION_BYTES: Final = 16
 
 
 class Unit(StrEnum):
-    """The unit that executes an instruction."""
+    """The unit that executes an instruction, each with the first parts of its `opcodes`."""
 
-    TENSOR = "tensor cores"
-    FP32 = "fp32"
-    FP16 = "fp16"
-    FP64 = "fp64"
-    INTEGER = "integer and logic"
-    SPECIAL = "special functions and conversions"
-    GLOBAL = "global memory"
-    SHARED = "shared memory"
-    LOCAL = "local memory"
-    CONSTANT = "constants"
-    TEXTURE = "texture"
-    MOVE = "moves"
-    WARP = "exchange within a warp"
+    opcodes: tuple[str, ...]
+
+    def __new__(cls, value: str, opcodes: str = "") -> "Unit":
+        unit = str.__new__(cls, value)
+        unit._value_, unit.opcodes = value, tuple(opcodes.split())
+        return unit
+
+    TENSOR = "tensor cores", "HMMA IMMA DMMA BMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCMXQMMA"
+    FP32 = "fp32", "FADD FADD2 FADD32I FMUL FMUL2 FMUL32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FSET FSETP FSEL FCHK FSWZADD"
+    FP16 = "fp16", "HADD2 HADD2_32 HFMA2 HFMA2_32 HMUL2 HMUL2_32 HMNMX2 HSET2 HSETP2"
+    FP64 = "fp64", "DADD DFMA DMUL DSETP DMNMX"
+    INTEGER = (
+        "integer and logic",
+        "BMSK BREV FLO IABS IADD IADD3 IADD32I IDP IDP4A IMAD IMNMX IMUL IMUL32I ISCADD ISCADD32I ISETP LEA LOP LOP3 "
+        "LOP32I POPC SHF SHL SHR VABSDIFF VABSDIFF4 VIADD VIADDMNMX VIMNMX VIMNMX3 VHMNMX PLOP3 SGXT IADD64 ISETP64",
+    )
+    SPECIAL = "special functions and conversions", "MUFU F2F F2I I2F I2I FRND I2IP I2FP F2IP F2FP I2HP"
+    GLOBAL = (
+        "global memory",
+        "LD LDG ST STG LDGSTS RED REDG ATOM ATOMG LDGDEPBAR UBLKCP UBLKPF UBLKRED UTMALDG UTMASTG UTMAPF UTMAREDG "
+        "UTMACCTL UTMACMDFLUSH MATCH CCTL LDGMC",
+    )
+    SHARED = "shared memory", "LDS STS LDSM STSM ATOMS STAS REDAS LDAS LDTM STTM UTCCP"
+    LOCAL = "local memory", "LDL STL CCTLL"
+    CONSTANT = "constants", "LDC ULDC LDCU"
+    TEXTURE = "texture", "TEX TLD TLD4 TMML TXD TXQ SUATOM SULD SURED SUST SUQUERY"
+    MOVE = "moves", "MOV MOV32I MOVM SEL PRMT S2R CS2R S2UR R2UR R2P P2R B2R R2B UR2R"
+    WARP = "exchange within a warp", "SHFL VOTE VOTEU REDUX CREDUX ELECT"
     UNIFORM = "uniform registers"
-    SYNC = "synchronisation"
-    CONTROL = "control flow"
+    SYNC = (
+        "synchronisation",
+        "BAR SYNCS SYNCSU DEPBAR MEMBAR ERRBAR FENCE WARPGROUP WARPGROUPSET WARPSYNC ACQBULK ARRIVES CGAERRBAR NANOSLEEP "
+        "UCGABAR_ARV UCGABAR_WAIT UTCBAR USETMAXREG ACQSHMINIT ENDCOLLECTIVE",
+    )
+    CONTROL = (
+        "control flow",
+        ("BRA BREAK BRX BRXU BSSY BSYNC BPT CALL EXIT JMP JMX JMXU KILL PREEXIT RET RPCMOV RTT WARPRET YIELD BMOV NOP PMTRIG"),
+    )
     OTHER = "other"
 
 
 #: Units whose instructions are the arithmetic that a kernel of floating-point numbers is there for.
 ARITHMETIC: Final = frozenset({Unit.TENSOR, Unit.FP32, Unit.FP16, Unit.FP64})
 
-#: Unit -> the first parts of opcodes.
-_OPCODES: Final[Mapping[Unit, str]] = {
-    Unit.TENSOR: "HMMA IMMA DMMA BMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCMXQMMA",
-    Unit.FP32: "FADD FADD2 FADD32I FMUL FMUL2 FMUL32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FSET FSETP FSEL FCHK FSWZADD",
-    Unit.FP16: "HADD2 HADD2_32 HFMA2 HFMA2_32 HMUL2 HMUL2_32 HMNMX2 HSET2 HSETP2",
-    Unit.FP64: "DADD DFMA DMUL DSETP DMNMX",
-    Unit.INTEGER: "BMSK BREV FLO IABS IADD IADD3 IADD32I IDP IDP4A IMAD IMNMX IMUL IMUL32I ISCADD ISCADD32I ISETP LEA LOP LOP3 "
-    "LOP32I POPC SHF SHL SHR VABSDIFF VABSDIFF4 VIADD VIADDMNMX VIMNMX VIMNMX3 VHMNMX PLOP3 SGXT IADD64 ISETP64",
-    Unit.SPECIAL: "MUFU F2F F2I I2F I2I FRND I2IP I2FP F2IP F2FP I2HP",
-    Unit.GLOBAL: "LD LDG ST STG LDGSTS RED REDG ATOM ATOMG LDGDEPBAR UBLKCP UBLKPF UBLKRED UTMALDG UTMASTG UTMAPF UTMAREDG UTMACCTL "
-    "UTMACMDFLUSH MATCH CCTL LDGMC",
-    Unit.SHARED: "LDS STS LDSM STSM ATOMS STAS REDAS LDAS LDTM STTM UTCCP",
-    Unit.LOCAL: "LDL STL CCTLL",
-    Unit.CONSTANT: "LDC ULDC LDCU",
-    Unit.TEXTURE: "TEX TLD TLD4 TMML TXD TXQ SUATOM SULD SURED SUST SUQUERY",
-    Unit.MOVE: "MOV MOV32I MOVM SEL PRMT S2R CS2R S2UR R2UR R2P P2R B2R R2B UR2R",
-    Unit.WARP: "SHFL VOTE VOTEU REDUX CREDUX ELECT",
-    Unit.SYNC: "BAR SYNCS SYNCSU DEPBAR MEMBAR ERRBAR FENCE WARPGROUP WARPGROUPSET WARPSYNC ACQBULK ARRIVES CGAERRBAR NANOSLEEP "
-    "UCGABAR_ARV UCGABAR_WAIT UTCBAR USETMAXREG ACQSHMINIT ENDCOLLECTIVE",
-    Unit.CONTROL: "BRA BREAK BRX BRXU BSSY BSYNC BPT CALL EXIT JMP JMX JMXU KILL PREEXIT RET RPCMOV RTT WARPRET YIELD BMOV NOP PMTRIG",
-}
-_UNITS: Final = {opcode: unit for unit, opcodes in _OPCODES.items() for opcode in opcodes.split()}
+_UNITS: Final = {opcode: unit for unit in Unit for opcode in unit.opcodes}
 #: Bits a thread of an access, as a part of an opcode.
 _WIDTHS: Final = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
 _MEMORY: Final = frozenset({Unit.GLOBAL, Unit.SHARED, Unit.LOCAL})

@@ -127,7 +127,7 @@ class Explanation:
         unexplained = format_percent(100 * (1 - self.explained))
         rest = "" if self.explained >= _WHOLE else f", and {unexplained} is not explained by counters"
         doubt = "" if self.explained >= ENOUGH else "the cause is not known; what goes with it: "
-        advice = f" To try in {a if self.ratio >= 1 else b}: {inside.ADVICE[self.named]}." if self.named and not doubt else ""
+        advice = f" To try in {a if self.ratio >= 1 else b}: {self.named.advice}." if self.named and not doubt else ""
         explained = f"This explains {format_percent(100 * self.explained)} of the difference{rest}."
         return f"{verdict}: {doubt}{self.because}. {explained}{advice}"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from warpladder.dashboard.core.inside import ADVICE, Inside, Row, few, sentence
+from warpladder.dashboard.core.inside import Inside, Row, few, sentence
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.data.names import Experiment
 
@@ -30,7 +30,7 @@ def facts(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "without_ns": list(each.without_ns) if each.without_ns else None,
             "lines": each.lines,
             "detail": each.detail,
-            "advice": ADVICE.get(each.cause, ""),
+            "advice": each.cause.advice,
         }
         for cell in _cells(rows)
         for each in Inside(cell).findings()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.inside import marks, ptx
-from warpladder.dashboard.core.inside import ADVICE, Cause, Inside
+from warpladder.dashboard.core.inside import Cause, Inside
 from warpladder.dashboard.text import inside as text
 
 CELL = {"workload": "w", "variant": "v", "config": "", "case": "n=1", "kernel": "k"}
@@ -115,10 +115,6 @@ def test_the_table_has_what_is_left_out_the_largest_saving_first() -> None:
 def test_an_assembler_that_makes_other_code_is_told() -> None:
     assert "+20%" in text.lines(rows_of(row("time", "assembled", 48_000)))
     assert "assembled" not in text.lines(rows_of(row("time", "assembled", 40_400)))
-
-
-def test_each_cause_has_advice() -> None:
-    assert set(ADVICE) == set(Cause)
 
 
 def test_the_time_of_multiprocessors_with_a_block_is_their_union() -> None:
