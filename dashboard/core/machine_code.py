@@ -64,6 +64,7 @@ class MachineCode:
 
     def __init__(self, run: store.Run | None) -> None:
         self._run = run
+        self._parsed: dict[str, Code] = {}
 
     def __bool__(self) -> bool:
         """Whether the run has machine code."""
@@ -109,10 +110,6 @@ class MachineCode:
     @cached_property
     def _codes(self) -> Mapping[str, Mapping[Any, Any]]:
         return {row["code"]: row for row in self._run.records("machine_code")} if self._run else {}
-
-    @cached_property
-    def _parsed(self) -> dict[str, Code]:
-        return {}
 
     @cached_property
     def _counters(self) -> Mapping[tuple[Any, ...], pd.DataFrame]:

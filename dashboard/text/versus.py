@@ -17,12 +17,15 @@ from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data.names import Phase
 
 WALL: Final = Timing("operation", "hot")
-#: Phases of the trace -> heading of the column.
-_PHASES: Final = {Phase.COMPUTE: "kernels", Phase.H2D: "copies to the device", Phase.D2H: "copies back"}
+#: Column -> the phase of the trace, and its heading.
+_PHASES: Final = {
+    f"{phase.partition(':')[2]}_ns": (phase, heading)
+    for phase, heading in ((Phase.COMPUTE, "kernels"), (Phase.H2D, "copies to the device"), (Phase.D2H, "copies back"))
+}
 _COLUMNS: Final = (
     *("workload", "case", "variant", "status", "n", *Estimate.names("median_ns")),
     *("baseline", *Estimate.names("speedup"), "noise", "verdict"),
-    *(f"{phase.partition(':')[2]}_ns" for phase in _PHASES),
+    *_PHASES,
     "detail",
 )
 
@@ -52,8 +55,8 @@ def figures(data: RunData) -> pd.DataFrame:
             if speedup is not None and reference is not None:
                 verdict = "baseline" if variant == reference.variant else speedup.verdict
                 row |= {**speedup.ratio.estimate.columns("speedup"), "noise": speedup.noise, "verdict": verdict}
-            for phase in _PHASES:
-                row[f"{phase.partition(':')[2]}_ns"] = of_variant.loc[of_variant["scope"] == phase, "median_ns"].max()
+            for name, (phase, _) in _PHASES.items():
+                row[name] = of_variant.loc[of_variant["scope"] == phase, "median_ns"].max()
             rows.append(row)
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 
@@ -64,14 +67,13 @@ def render(rows: pd.DataFrame, form: Form) -> str:
         return json_text(rows)
     if form == "csv":
         return csv(rows)
-    phases = {name: title for phase, title in _PHASES.items() if rows[name := f"{phase.partition(':')[2]}_ns"].notna().any()}
+    phases = {name: heading for name, (_, heading) in _PHASES.items() if rows[name].notna().any()}
     first = next((str(name) for name in rows["baseline"].dropna()), "the first")
     headings = ("program", "time", f"times as fast as {first}", "verdict", "n", *phases.values())
     lines = [_line(row, tuple(phases)) for row in rows.to_dict("records")]
-    table = (markdown_table if form == "markdown" else plain_table)(headings, lines)
     if form == "markdown":
-        return plain_lines((*table, "", *map(markdown_text, _notes(rows))))
-    return plain_lines((*table, *_notes(rows)))
+        return plain_lines((*markdown_table(headings, lines), "", *map(markdown_text, _notes(rows))))
+    return plain_lines((*plain_table(headings, lines), *_notes(rows)))
 
 
 def _line(row: Mapping[Any, Any], phases: tuple[str, ...]) -> tuple[str, ...]:

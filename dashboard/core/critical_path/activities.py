@@ -105,6 +105,7 @@ class RankActivities:
         self.rank = rank
         self._clock = clock
         self._run, self._traces = run, Traces(run)
+        self._parts: dict[int, HostParts] = {}
         self.work = self._read_work(collectives)
 
     def aligned(self, times: Int64s) -> Int64s:
@@ -297,10 +298,6 @@ class RankActivities:
                 name[inside] = of[place[inside]] + first
             self._parts[thread] = HostParts(times, name, (*calls, *operators, ""))
         return self._parts[thread]
-
-    @cached_property
-    def _parts(self) -> dict[int, HostParts]:
-        return {}
 
     def _operators(self, thread: int) -> tuple[Int64s, Int64s, Int64s, list[str]]:
         """Starts, ends and names of the operators of a thread that are in no other, by start, and what the names are."""

@@ -16,6 +16,16 @@ _OWN: Final = ("aten",)
 _COLLECTIVES: Final = ("c10d", "_c10d_functional", "c10d_functional")
 _COLLECTIVE_NAMES: Final = ("record_param_comms", "nccl:", "gloo:")
 _LIST: Final = "TensorList"
+#: Names of operators, and why they cannot be called again.
+_REFUSED: Final = (
+    (aten.RANDOM, "its output is random, so that no reference can verify it"),
+    (aten.BY_VALUE, "its work or its result depends on the values of its inputs, such as indices, which the trace lacks"),
+    (
+        aten.BY_FORWARD,
+        "it takes results that only the forward pass can compute; a benchmark of that with gradients=True times both",
+    ),
+    (aten.VIEWS, "it computes nothing: its output is a view of its input, or memory that nobody wrote"),
+)
 NO_SHAPES: Final = (
     "the trace lacks the shapes of its lists of tensors, which record_shapes=True has from PyTorch 2.4 on, and of at most 30 tensors: give "
     "them in the file"
@@ -46,14 +56,8 @@ def refusal_of_name(name: str) -> str:
         return "no operator of PyTorch, so that it cannot be called by its name"
     if space not in _OWN:
         return f"a custom operator of {space}, which is not PyTorch's own"
-    if short in aten.RANDOM:
-        return "its output is random, so that no reference can verify it"
-    if short in aten.BY_VALUE:
-        return "its work or its result depends on the values of its inputs, such as indices, which the trace lacks"
-    if short in aten.BY_FORWARD:
-        return "it takes results that only the forward pass can compute; a benchmark of that with gradients=True times both"
-    if short in aten.VIEWS:
-        return "it computes nothing: its output is a view of its input, or memory that nobody wrote"
+    if reason := next((reason for names, reason in _REFUSED if short in names), ""):
+        return reason
     if short in aten.TEXTS:
         return f"the trace lacks its argument {aten.TEXTS[short]}, which is a text"
     return ""
@@ -199,7 +203,7 @@ def _check(name: str, found: tuple[Any, ...]) -> None:
         raise NotRebuilt("its tensors have several types, which autocast converts inside it")
     dropped = dict(named).get("dropout_p")
     if isinstance(dropped, float) and dropped > 0:
-        raise NotRebuilt("its output is random, so that no reference can verify it")
+        raise NotRebuilt(_REFUSED[0][1])
     short, most = aten.plain(name).rstrip("_"), aten.most_arguments(name)
     if short == "div" and len(found) == 3 and found[2] is None:
         raise NotRebuilt("the trace lacks its argument rounding_mode, which is a text")
