@@ -487,6 +487,7 @@ def test_options_choose_operations(tmp_path: Path) -> None:
         (("{trace}", "--kernel", "("), "--kernel (: no regular expression"),
         (("{trace}", "--out", "bench.txt"), "--out bench.txt: no Python file"),
         (("{trace}", "--op", "aten::nothing"), "no operation with device work for --op aten::nothing"),
+        (("{trace}", "--together"), "no operation with device work for --together"),
         (("{trace}", "--rank", "0"), "--rank names a rank of an imported job"),
         (("{trace}", "--check", "nowhere", "--out", "a.py"), "leave one out"),
         (("{text}",), "no trace of PyTorch's profiler"),
