@@ -181,6 +181,12 @@ def within(lane: Int64s, start: Int64s, end: Int64s, lanes: Int64s, starts: Int6
     return np.where(fits, place, NONE)
 
 
+def ended_last(end: Int64s, times: Int64s) -> Int64s:
+    """The work that ended last at each time or before it; `NONE` without any."""
+    by_end = np.argsort(end, kind="stable")
+    return np.append(NONE, by_end)[np.searchsorted(end[by_end], times, side="right")]
+
+
 def calls_of(traces: Traces, table: str, rows: npt.NDArray[np.bool_] | None = None) -> Int64s:
     """The place in `api_calls` of the call that caused each row of a table; `NONE` where the call was not traced.
 

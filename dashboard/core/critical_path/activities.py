@@ -21,7 +21,7 @@ from warpladder.dashboard.core.critical_path.waits import (
     Work,
     waits_of,
 )
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, of_calls, within
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, ended_last, of_calls, within
 from warpladder.data import schema, store
 from warpladder.data.arrays import numbered
 
@@ -242,7 +242,7 @@ class RankActivities:
         own[self.work.call[copies]] = copies
         work = np.where(own[place] != NONE, own[place], named)
         guessed = blocks & (work == UNNAMED)
-        work = np.maximum(np.where(guessed, self.work.latest(end), work), NONE)
+        work = np.maximum(np.where(guessed, ended_last(self.work.end, end), work), NONE)
         devices, streams = len({each[:2] for each in self.work.streams}), len(self.work.streams)
         inferred = guessed & (np.where(of_device, devices, streams) > 1)
         waited = (work != NONE) & (self.work.end[work] > start) & (self.work.end[work] <= end) & (self.work.start[work] < end)

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.dashboard.core.traces import NONE, Int64s
+from warpladder.dashboard.core.traces import NONE, Int64s, ended_last
 
 Bools = npt.NDArray[np.bool_]
 
@@ -58,12 +58,6 @@ class Work:
     def launches_of(self, rows: Int64s) -> Int64s:
         """When the works of a stream, in their order, had been launched at the latest: work is launched before what follows it."""
         return np.asarray(np.minimum.accumulate(self.launched[rows][::-1])[::-1])
-
-    def latest(self, times: Int64s) -> Int64s:
-        """The work that ended last at each time or before it; `NONE` without any."""
-        by_end = np.argsort(self.end, kind="stable")
-        place = np.searchsorted(self.end[by_end], times, side="right")
-        return np.append(NONE, by_end)[place]
 
 
 @dataclass(frozen=True)
@@ -155,8 +149,8 @@ def _before_start(work: Work, named: Int64s) -> Int64s:
 
 def _ended_before(work: Work) -> Int64s:
     """For each work the work of the rank that ended last before it started; `NONE` without any."""
-    latest = work.latest(work.start)
-    rounded = work.latest(work.start + _ROUNDING_NS)
+    latest = ended_last(work.end, work.start)
+    rounded = ended_last(work.end, work.start + _ROUNDING_NS)
     latest = np.where(work.start - work.end[latest] > _UNEXPLAINED_NS, rounded, latest)
     return np.where((latest != NONE) & (work.start[latest] < work.start), latest, NONE)
 

@@ -24,7 +24,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from warpladder.dashboard.core.traces import NONE, Int64s, ended_last
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
@@ -35,7 +36,6 @@ _LAUNCH_NS: Final = 20_000
 _MOST_LATENCY_NS: Final = 10_000
 #: Passes over all work. Each one takes the effects past one more call in which the host waits.
 _MOST_PASSES: Final = 200
-NONE: Final = -1
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,7 @@ class DeviceTimeline:
         """The work for which the host waited, in the order of the calls; and how much earlier it launches each piece of work, if the awaited
         work ends so much earlier."""
         begin, finish = self.waits
-        by_end = np.argsort(self.end, kind="stable")
-        place = np.searchsorted(self.end[by_end], finish, side="right") - 1
-        awaited = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE) if len(by_end) else np.full(len(begin), NONE)
+        awaited = ended_last(self.end, finish)
         waited = np.flatnonzero((awaited >= 0) & (self.end[awaited] > begin))
         #: The last wait before each launch; -1 for none.
         of_launch = np.searchsorted(finish[waited], self.launched, side="right") - 1
@@ -167,9 +165,7 @@ class DeviceTimeline:
     def _release(self) -> tuple[Int64s, Bools]:
         """The work whose end released each piece, or that ended last before it; -1 for none. And whether its launch released it."""
         before = self._before_on_stream
-        by_end = np.argsort(self.end, kind="stable")
-        place = np.searchsorted(self.end[by_end], self.start, side="right") - 1
-        latest = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)
+        latest = ended_last(self.end, self.start)
         near = (before >= 0) & (self.start - self.end[before] <= _NEAR_NS)
         by_host = self.has_launch & (self.start - self.launched <= _LAUNCH_NS) & (self.start < self._first_end())
         return np.where(near, before, latest), (by_host & ~near) | (np.where(near, before, latest) < 0)

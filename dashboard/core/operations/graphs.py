@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Int64s
-from warpladder.data.arrays import numbered
+from warpladder.data.arrays import numbered, occurrence
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
@@ -180,7 +180,7 @@ class _Eager:
         at = at[np.lexsort((self.work.start[self._source[at]], step))]
         step = np.sort(step)
         first = at[step == step[0]]
-        in_launch, in_step = _rank(launch), _rank(step_of)
+        in_launch, in_step = occurrence(launch), occurrence(step_of)
         if (streams := int(in_launch.max()) + 1) > len(first):
             raise _Unproven(
                 f"{streams} of its streams have the same work, which is at {len(first)} places of a step without it", length
@@ -189,7 +189,7 @@ class _Eager:
             return self._work_at(first[in_launch], length)
         often = {len(first), *(int(each) for of in (step, step_of) for each in np.unique(of, return_counts=True)[1])}
         apart = bool((np.diff(np.sort(at)) >= length).all())
-        if len(often) > 1 or in_launch.any() or not apart or not self._same(at, first[_rank(step)], length):
+        if len(often) > 1 or in_launch.any() or not apart or not self._same(at, first[occurrence(step)], length):
             raise _Unproven(
                 f"its work is at {len(first)} places of a step without it, with different operators, and at "
                 f"{int(in_step.max()) + 1} of a step with it",
@@ -272,15 +272,6 @@ def same_function(name: str) -> str:
         if not depth and part != ")":
             kept.append(part)
     return "".join(kept).replace(" ", "")
-
-
-def _rank(group: Int64s) -> Int64s:
-    """The place of each among those of its group, in their order."""
-    order = np.argsort(group, kind="stable")
-    begins = np.searchsorted(group[order], group[order])
-    rank = np.empty(len(group), np.int64)
-    rank[order] = np.arange(len(group)) - begins
-    return rank
 
 
 def _described(work: DeviceWork, place: int) -> str:
