@@ -1,8 +1,11 @@
-"""Cases of any size, by the axes that each workload declares."""
+"""Cases of any size, by the axes that each workload declares, and what each shows of its variants."""
+
+import subprocess
+import sys
 
 import pytest
 
-from tests.workloads.declared import WORKLOADS, name_of
+from tests.workloads.declared import HOST, WORKLOADS, name_of
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.workloads import registry
 from warpladder.workloads.api import WorkloadError
@@ -99,3 +102,19 @@ def test_a_quick_run_begins_with_the_largest_case_of_every_workload() -> None:
     assert [job.workload.name for job in first] == names
     assert {job.workload.name: job.case for job in first}["conv2d"] == "n=1024"
     assert len(plan.jobs) > len(first)
+
+
+def test_every_variant_has_a_whole_header_and_a_host_variant_shows_its_loops() -> None:
+    for workload in WORKLOADS:
+        for variant in workload.variants:
+            assert all(variant.header.values()), (workload.name, variant.name)
+    for workload, host in HOST:
+        assert host.source_path in (f"workloads/{workload.name}/host.py", "workloads/gemm_bf16/host.py")
+        assert "for " in host.source_text or host.name == "numpy", (workload.name, host.name)
+
+
+def test_importing_the_workloads_imports_neither_numba_nor_torch() -> None:
+    code = "from warpladder.workloads import registry; registry.load_all([], []); import sys"
+    code += "; print({'numba', 'torch', 'cupy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -99,9 +99,7 @@ def test_there_are_eight_routes_of_one_text() -> None:
     assert all(issubclass(variant.prepare, Stepwise) for variant in ROUTES)
 
 
-def test_every_variant_says_its_idea_and_shows_the_source_of_its_route() -> None:
-    for variant in WORKLOAD.variants:
-        assert all(variant.header.values()), variant.name
+def test_a_variant_shows_the_source_of_its_route() -> None:
     shown = WORKLOAD.variant("cupy_raw_module")
     assert shown.source_text.startswith("class CupyRaw(Route):")
     assert shown.source_path == "workloads/call_routes/routes/cupy_raw.py"

@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from warpladder.workloads.api import CudaVariant, HostVariant
+from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.conv2d.problem import image_shape, make_case
-from warpladder.workloads.conv2d.rungs import KERNELS
 from warpladder.workloads.conv2d.workload import FP32_TOLERANCE, WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 CONVOLUTIONS = [variant for variant in CUDA if variant.role == "rung"]
-HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
 
 
 def _reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -91,19 +89,6 @@ def test_tolerance_is_exceeded_by_one_missing_pixel_of_the_odd_case() -> None:
     missing = expected.astype(np.float32)
     missing[512, 1026] = 0.0
     assert np.linalg.norm(missing - expected) > 10 * FP32_TOLERANCE * np.linalg.norm(expected)
-
-
-def test_host_sources_shown_are_the_loops_with_their_header() -> None:
-    for variant in HOSTS:
-        assert "for " in variant.source_text
-        assert variant.source_path == "workloads/conv2d/host.py"
-        assert all(variant.header.values()), variant.name
-
-
-def test_kernel_files_are_the_declared_rungs_each_with_a_whole_header() -> None:
-    assert sorted(file.stem for file in KERNELS.glob("*.cu")) == [variant.name for variant in CUDA]
-    for variant in CUDA:
-        assert all(variant.header.values()), variant.name
 
 
 def test_blocks_of_the_naive_rung_run_down_the_rows() -> None:

@@ -13,7 +13,7 @@ from tests.emulator.emulator import build, needs_compiler
 from warpladder.collectors.core.agreement import compare
 from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.transfers import plan_parts
-from warpladder.workloads.api import CudaVariant, HostVariant, Launch, Overlapped
+from warpladder.workloads.api import CudaVariant, Launch, Overlapped
 from warpladder.workloads.gan_tconv.host import scale_and_shift
 from warpladder.workloads.gan_tconv.problem import EPSILON, channels_of, images_of, layers, make_case
 from warpladder.workloads.gan_tconv.rungs import parts_of
@@ -23,7 +23,6 @@ from warpladder.workloads.gan_tconv.workload import WORKLOAD
 pytestmark = pytest.mark.slow
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
-HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
 H200_BYTES = 139 * 2**30
 
 

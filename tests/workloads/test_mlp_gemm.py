@@ -5,14 +5,13 @@ import pytest
 
 from tests.emulator.emulator import Order, needs_compiler, run
 from warpladder.collectors.cuda.compiler import compile_variant
-from warpladder.workloads.api import Case, CudaVariant, HostVariant, Params
+from warpladder.workloads.api import Case, CudaVariant, Params
 from warpladder.workloads.mlp_gemm import wgmma
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
 from warpladder.workloads.mlp_gemm.rungs import BlockTile
 from warpladder.workloads.mlp_gemm.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
-HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
 
 
 def columns(*of: list[float]) -> np.ndarray:
@@ -124,12 +123,6 @@ def test_every_rung_serves_the_odd_products() -> None:
             assert any(variant.skip(WORKLOAD.case(f"shape={shape}"), config) is None for config in variant.configs), (
                 variant.name
             )
-
-
-def test_host_sources_shown_have_their_header() -> None:
-    for variant in HOSTS:
-        assert variant.source_path == "workloads/mlp_gemm/host.py"
-        assert all(variant.header.values()), variant.name
 
 
 @pytest.mark.parametrize(
