@@ -106,13 +106,17 @@ def _runner(variant: Variant, case: Case, inputs: dict[str, Any], outputs: dict[
     names = sorted({launch.kernel for launch in launches})
     module = cupy.RawModule(code=variant.source_text, options=("--std=c++17", *variant.options), name_expressions=names)
     kernels = {name: module.get_function(name) for name in names}
-    scratch = {name: cupy.empty(b.shape, b.dtype) for name, b in variant.scratch(case, config).items()}
+    for launch in launches:  # beyond 48 KiB a kernel has to be told
+        kernels[launch.kernel].max_dynamic_shared_size_bytes = launch.dynamic_shared_bytes
+    scratch = {
+        name: (cupy.zeros if b.zeroed else cupy.empty)(b.shape, b.dtype) for name, b in variant.scratch(case, config).items()
+    }
     buffers = {**inputs, **outputs, **scratch}
 
     def run() -> None:
         for launch in launches:
             arguments = tuple(buffers[a] if isinstance(a, str) else a for a in launch.args)
-            kernels[launch.kernel](launch.grid, launch.block, arguments)
+            kernels[launch.kernel](launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)
 
     return run
 
