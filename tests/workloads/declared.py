@@ -7,6 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from tests.emulator.emulator import Order, Program, build
+from warpladder.collectors.core.agreement import Agreement, compare
+from warpladder.collectors.core.verify import poison, widened_outputs
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, Launch, Params, Variant, Workload, kernels_of
 
@@ -77,3 +80,27 @@ def inputs_and_outputs(workload: Workload, case: Case, seed: int = 5) -> tuple[d
     inputs = workload.make_inputs(case, np.random.default_rng(seed))
     _, outputs = workload.buffers(case)
     return dict(inputs), {name: np.zeros(buffer.shape, buffer.storage) for name, buffer in outputs.items()}
+
+
+def agreements(
+    workload: Workload,
+    variant: CudaVariant,
+    case: Case,
+    config: Params,
+    orders: Sequence[Order] = ("forward",),
+    *,
+    seed: int = 5,
+    program: Program | None = None,
+) -> Iterator[Agreement]:
+    """How the outputs of a rung in emulation agree with the reference, for each order of threads; by a program that has its kernels."""
+    launches = kernels_of(variant.launches(case, config))
+    program = program or build(variant, sorted({launch.kernel for launch in launches}))
+    inputs, outputs = inputs_and_outputs(workload, case, seed)
+    references = (variant.reference or workload.reference)(case, inputs)
+    scratch = variant.scratch(case, config)
+    written = {**outputs, **{name: np.zeros(buffer.shape, buffer.storage) for name, buffer in scratch.items()}}
+    for order in orders:
+        poison({name: array for name, array in written.items() if name not in scratch or not scratch[name].zeroed})
+        program.run(launches, inputs, written, order)
+        given = widened_outputs(outputs, workload.buffers(case)[1])
+        yield compare(given, references, workload.tolerance[variant.precision])

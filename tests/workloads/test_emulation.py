@@ -1,8 +1,8 @@
 """Every CUDA variant on the CPU at small odd sizes, every host variant beside it, against the reference."""
 
+import math
 from typing import get_args
 
-import numpy as np
 import pytest
 
 from tests.emulator.emulator import Order, build, needs_compiler
@@ -10,6 +10,7 @@ from tests.workloads.declared import (
     CUDA,
     HOST,
     WORKLOADS,
+    agreements,
     cells,
     emulation_cases,
     inputs_and_outputs,
@@ -31,20 +32,12 @@ def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workl
         pytest.skip(f"{workload.name} {variant.name} is the code of {original}, launched alike")
     cases = emulation_cases(workload)
     program = build(variant, kernels(variant, cases))
-    for case, config, launches in cells(variant, cases):
-        inputs, outputs = inputs_and_outputs(workload, case)
-        references = (variant.reference or workload.reference)(case, inputs)
-        declared = variant.scratch(case, config)
-        scratch = {name: np.zeros(buffer.shape, buffer.storage) for name, buffer in declared.items()}
-        written = {**outputs, **scratch}
-        for order in get_args(Order):
-            poison({name: array for name, array in written.items() if name not in declared or not declared[name].zeroed})
-            program.run(launches, inputs, written, order)
-            verdict = compare(
-                widened_outputs(outputs, workload.buffers(case)[1]), references, workload.tolerance[variant.precision]
-            )
+    for case, config, _ in cells(variant, cases):
+        elements = sum(math.prod(buffer.shape) for buffer in workload.buffers(case)[1].values())
+        orders = get_args(Order)
+        for order, verdict in zip(orders, agreements(workload, variant, case, config, orders, program=program), strict=True):
             assert verdict.ok, f"{case.name} {dict(config)} {order}: {verdict.detail}"
-            assert verdict.verified_elements == sum(reference.size for reference in references.values())
+            assert verdict.verified_elements == elements
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=name_of)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import build, needs_compiler
+from tests.workloads.declared import agreements
 from warpladder.collectors.core.agreement import compare
 from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.transfers import plan_parts
@@ -195,18 +196,6 @@ def test_activations_stay_near_one_so_that_no_error_hides_behind_relu_or_tanh():
     assert 0.2 < np.sqrt(np.mean(images**2)) < 0.8
 
 
-def emulated(variant, case, config):
-    """Result of comparing the images that the emulator makes."""
-    inputs, launches = inputs_of(case), variant.launches(case, config)
-    _, outputs = WORKLOAD.buffers(case)
-    scratch = variant.scratch(case, config)
-    written = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in {**outputs, **scratch}.items()}
-    poison(written)
-    build(variant, sorted({launch.kernel for launch in launches})).run(launches, inputs, written)
-    images = {"images": written["images"]}
-    return compare(images, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance[variant.precision])
-
-
 @pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize(
@@ -221,7 +210,7 @@ def emulated(variant, case, config):
 def test_tiles_of_whole_networks_are_right_where_small_networks_do_not_reach_them(name, images, channels, side):
     case, variant = make_case({"images": images, "channels": channels, "side": side}), WORKLOAD.variant(name)
     for config in variant.configs:
-        verdict = emulated(variant, case, config)
+        (verdict,) = agreements(WORKLOAD, variant, case, config, seed=3)
         assert verdict.ok, f"{config}: {verdict.detail}"
 
 

@@ -1,11 +1,9 @@
 """The generator's rungs for few images: units of equal work, whose slices are the blocks of a cluster."""
 
-import numpy as np
 import pytest
 
-from tests.emulator.emulator import build, needs_compiler
-from warpladder.collectors.core.agreement import compare
-from warpladder.collectors.core.verify import poison
+from tests.emulator.emulator import needs_compiler
+from tests.workloads.declared import agreements
 from warpladder.workloads.gan_tconv import few
 from warpladder.workloads.gan_tconv.problem import layers, make_case
 from warpladder.workloads.gan_tconv.workload import WORKLOAD
@@ -17,15 +15,7 @@ RUNGS = ("v14_few_images", "v15_few_images_tf32", "v17_few_images_bf16_correctio
 
 def emulated(name, case, config):
     """Result of comparing the images that the emulator makes."""
-    variant = WORKLOAD.variant(name)
-    inputs, launches = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3))), variant.launches(case, config)
-    _, outputs = WORKLOAD.buffers(case)
-    declared = {**outputs, **variant.scratch(case, config)}
-    written = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in declared.items()}
-    poison(written)
-    build(variant, sorted({launch.kernel for launch in launches})).run(launches, inputs, written)
-    images = {"images": written["images"]}
-    return compare(images, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance[variant.precision])
+    return next(agreements(WORKLOAD, WORKLOAD.variant(name), case, config, seed=3))
 
 
 def layers_of(name, case):

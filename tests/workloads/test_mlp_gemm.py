@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import Order, needs_compiler, run
+from tests.workloads.declared import agreements
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.workloads.api import Case, CudaVariant, Params
 from warpladder.workloads.mlp_gemm import wgmma
@@ -460,14 +461,10 @@ def test_whole_waves_and_split_tiles_of_one_product_come_together(order: Order) 
 def _error(name: str, case: Case, config: Params, order: Order = "forward") -> float:
     """The relative L2 error of a rung's D in emulation."""
     variant = WORKLOAD.variant(name)
-    inputs = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3)))
-    written = {
-        name: np.full(buffer.shape, np.nan, np.float32)
-        for name, buffer in {**WORKLOAD.buffers(case)[1], **variant.scratch(case, config)}.items()
-    }
-    run(variant, variant.launches(case, config), inputs, written, order)
-    expected = WORKLOAD.reference(case, inputs)["d"]
-    return float(np.linalg.norm(written["d"] - expected) / np.linalg.norm(expected))
+    assert isinstance(variant, CudaVariant)
+    (found,) = agreements(WORKLOAD, variant, case, config, [order], seed=3)
+    assert found.rel_l2_error is not None
+    return found.rel_l2_error
 
 
 @needs_compiler

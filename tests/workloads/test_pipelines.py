@@ -3,13 +3,11 @@
 from dataclasses import replace
 from typing import get_args
 
-import numpy as np
 import pytest
 
 from tests.emulator.emulator import EmulationError, Order, build, needs_compiler
-from tests.workloads.declared import CUDA, WORKLOADS, cells, inputs_and_outputs, kernels, name_of, same_as
-from warpladder.collectors.core.agreement import Agreement, compare
-from warpladder.collectors.core.verify import poison
+from tests.workloads.declared import CUDA, WORKLOADS, agreements, cells, kernels, name_of, same_as
+from warpladder.collectors.core.agreement import Agreement
 from warpladder.workloads.mlp_gemm import problem as gemm
 from warpladder.workloads.mlp_training import problem as training
 
@@ -23,19 +21,15 @@ FOR_HOPPER = [(workload, variant) for workload, variant in CUDA if variant.only_
 pytestmark = [needs_compiler, pytest.mark.slow]
 
 
-def agreements(workload, variant) -> list[Agreement]:
+def of_configs(workload, variant) -> list[Agreement]:
     """Of every config, in both orders, at the workload's case."""
-    case, found = CASES[workload.name], []
+    case = CASES[workload.name]
     program = build(variant, kernels(variant, [case]))
-    for _, config, launches in cells(variant, [case]):
-        inputs, outputs = inputs_and_outputs(workload, case)
-        references = (variant.reference or workload.reference)(case, inputs)
-        scratch = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in variant.scratch(case, config).items()}
-        for order in get_args(Order):
-            poison({**outputs, **scratch})
-            program.run(launches, inputs, {**outputs, **scratch}, order)
-            found.append(compare(outputs, references, workload.tolerance[variant.precision]))
-    return found
+    return [
+        agreement
+        for _, config, _ in cells(variant, [case])
+        for agreement in agreements(workload, variant, case, config, get_args(Order), program=program)
+    ]
 
 
 @pytest.mark.sampled(1)
@@ -43,7 +37,7 @@ def agreements(workload, variant) -> list[Agreement]:
 def test_a_stage_that_is_filled_again_was_free(workload, variant):
     if original := same_as(variant, lambda of, each: of.name in CASES):
         pytest.skip(f"{workload.name} {variant.name} is the code of {original}")
-    found = agreements(workload, variant)
+    found = of_configs(workload, variant)
     assert found
     for agreement in found:
         assert agreement.ok, agreement.detail
@@ -76,7 +70,7 @@ def test_a_rung_that_lacks_a_wait_or_counts_wrongly_does_not_pass(name, left_out
     assert left_out in right.source_text
     wrong = replace(right, source=right.source_text.replace(left_out, instead), configs=right.configs[:1])
     try:
-        details = "".join(agreement.detail for agreement in agreements(workload, wrong))
+        details = "".join(agreement.detail for agreement in of_configs(workload, wrong))
     except EmulationError as error:
         details = str(error)
     assert what in details
