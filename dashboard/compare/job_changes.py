@@ -17,6 +17,7 @@ from warpladder.dashboard.compare.differences import Fact, of_runs
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
+from warpladder.data.arrays import lookup
 from warpladder.data.words import counted, first_of
 
 Kind = Literal["figure", "compute", "communication", "memory", "graph"]
@@ -288,14 +289,8 @@ def _some(numbers: Int64s, noun: str = "") -> str:
 
 def _places(frame: pd.DataFrame, ranks: Int64s, iterations: Int64s) -> Int64s:
     """The place of each row in a grid of ranks and iterations; -1 beyond it."""
-    found = np.full(len(frame), -1)
-    rows, columns = frame["rank"].to_numpy(np.int64), frame["iteration"].to_numpy(np.int64)
-    row, column = (
-        np.minimum(np.searchsorted(grid, values), len(grid) - 1) for grid, values in ((ranks, rows), (iterations, columns))
-    )
-    inside = (ranks[row] == rows) & (iterations[column] == columns)
-    found[inside] = (row * len(iterations) + column)[inside]
-    return found
+    row, column = lookup(ranks, frame["rank"].to_numpy(np.int64)), lookup(iterations, frame["iteration"].to_numpy(np.int64))
+    return np.where((row >= 0) & (column >= 0), row * len(iterations) + column, -1)
 
 
 def _figures(a: JobData, b: JobData, pairing: Pairing) -> tuple[list[str], Floats]:

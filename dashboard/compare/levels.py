@@ -20,7 +20,7 @@ from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
-from warpladder.data.arrays import coded
+from warpladder.data.arrays import coded, ordered
 from warpladder.data.names import NOT_DONE
 
 Floats = npt.NDArray[np.float64]
@@ -393,12 +393,7 @@ def _medians(
     if (rank > 0).any():
         alone &= gpus <= 1
     keys = [coded(samples.column(name)) for name in _KEY]
-    number = np.zeros(int(alone.sum()), dtype=np.int64)
-    for codes, texts in (
-        *((codes[alone], texts) for codes, texts in keys),
-        (gpus[alone], range(int(gpus.max(initial=0)) + 1)),
-    ):
-        number = number * len(texts) + codes
+    number = ordered(*(codes[alone] for codes, _ in keys), gpus[alone])
     _, first, place, n = np.unique(number, return_index=True, return_inverse=True, return_counts=True)
     rows = np.flatnonzero(alone)[first]
     parts = [[texts[code] for code in codes[rows]] for codes, texts in keys]
