@@ -1,7 +1,7 @@
 """Variants that are suspect: their times change from process to process, or their source changed since they were measured."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,11 +57,11 @@ def _unsteady(data: RunData) -> pd.DataFrame:
 def _wide(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     half = (rows["high_ns"] - rows["low_ns"]) / 2 / rows["median_ns"]
     for row, share in zip(rows[half > WIDE].to_dict("records"), half[half > WIDE], strict=True):
-        yield {
-            **{name: row[name] for name in _CELL},
-            "what": WIDE_INTERVAL,
-            "text": f"its median is known to ±{100 * share:.0f} %",
-        }
+        yield _doubt(row, WIDE_INTERVAL, f"its median is known to ±{100 * share:.0f} %")
+
+
+def _doubt(row: Mapping[Any, Any], what: str, text: str) -> dict[str, Any]:
+    return {**{name: row[name] for name in _CELL}, "what": what, "text": text}
 
 
 def _falling(line: list[dict[Any, Any]]) -> Iterator[dict[str, Any]]:
@@ -81,7 +81,7 @@ def _falling(line: list[dict[Any, Any]]) -> Iterator[dict[str, Any]]:
         if slower is not None:
             factor = slower["median_ns"] / row["median_ns"]
             text = f"{slower['case']} takes {factor:.2g} times as long, although it is smaller"
-            yield {**{name: row[name] for name in _CELL}, "what": FALLING_TIME, "text": text}
+            yield _doubt(row, FALLING_TIME, text)
 
 
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:

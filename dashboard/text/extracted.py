@@ -46,7 +46,7 @@ def facts_of_check(checked: Sequence[Checked]) -> list[dict[str, Any]]:
         {
             "benchmark": each.operation.workload,
             "case": each.form.name,
-            "trace_ns": each.trace_ns,
+            "trace_ns": each.form.median_ns,
             "cold_ns": each.cold_ns,
             "warm_ns": each.warm_ns,
             "nearest": each.nearest,
@@ -94,7 +94,7 @@ def render_check(checked: Sequence[Checked], on_host: bool) -> str:
         (
             each.operation.workload,
             each.form.name,
-            *map(format_duration, (each.trace_ns, each.cold_ns, each.warm_ns)),
+            *map(format_duration, (each.form.median_ns, each.cold_ns, each.warm_ns)),
             f"{100 * (each.nearest - 1):+.1f} %",
             _kernels(each.differences),
             each.cause or "none: they agree",

@@ -39,7 +39,6 @@ class Checked(NamedTuple):
     """A form of an operation in a trace and in a recording.
 
     Attributes:
-        trace_ns: the median of the trace.
         cold_ns, warm_ns: medians of the recording with a cold and a warm L2; NaN where it has none.
         differences: kernels of the trace that the baseline does not launch so; None where the recording has no trace.
         nearest: the time of the recording that is nearest to the trace's, over it.
@@ -48,7 +47,6 @@ class Checked(NamedTuple):
 
     operation: Operation
     form: Form
-    trace_ns: float
     cold_ns: float
     warm_ns: float
     differences: tuple[Difference, ...] | None
@@ -74,31 +72,20 @@ def check(hot: HotOperations, trace: Mapping[str, object], data: RunData, record
         other = "another load or number of threads of the processor"
     elif trace["device_name"] != recording.info["device_name"]:
         other = f"another GPU, {recording.info['device_name']}"
-    return tuple(
-        _checked(operation, form, times, launched, other)
-        for operation in hot.operations
-        for form in operation.forms
-        if any((operation.workload, f"{AXIS}={form.name}", cache) in times for cache in ("cold", "hot"))
-    )
-
-
-def _checked(
-    operation: Operation,
-    form: Form,
-    times: Mapping[tuple[str, str, str], float],
-    launched: Mapping[tuple[str, str], Mapping[str, Collection[Grid]]] | None,
-    other: str,
-) -> Checked:
-    case = f"{AXIS}={form.name}"
-    cold, warm = (times.get((operation.workload, case, cache), nan) for cache in ("cold", "hot"))
-    ratios = [each / form.median_ns for each in (cold, warm) if not isnan(each) and form.median_ns]
-    nearest = min(ratios, key=lambda ratio: abs(ratio - 1), default=nan)
-    differences: tuple[Difference, ...] | None = None
-    if launched is not None and (operation.workload, case) in launched:
-        differences = tuple(_differences(form, launched[operation.workload, case]))
-    causes = _causes(form.median_ns, cold, warm, differences, other)
-    agrees = abs(nearest - 1) <= AGREES and not differences
-    return Checked(operation, form, form.median_ns, cold, warm, differences, nearest, "" if agrees else ", ".join(causes))
+    found = []
+    for operation, form in [(each, form) for each in hot.operations for form in each.forms]:
+        case, trace_ns = (operation.workload, f"{AXIS}={form.name}"), form.median_ns
+        if (*case, "cold") not in times and (*case, "hot") not in times:
+            continue
+        cold, warm = (times.get((*case, cache), nan) for cache in ("cold", "hot"))
+        ratios = [each / trace_ns for each in (cold, warm) if not isnan(each) and trace_ns]
+        nearest = min(ratios, key=lambda ratio: abs(ratio - 1), default=nan)
+        traced = launched.get(case) if launched is not None else None
+        differences = None if traced is None else tuple(_differences(form, traced))
+        agrees = abs(nearest - 1) <= AGREES and not differences
+        cause = "" if agrees else ", ".join(_causes(trace_ns, cold, warm, differences, other))
+        found.append(Checked(operation, form, cold, warm, differences, nearest, cause))
+    return tuple(found)
 
 
 def _differences(form: Form, launched: Mapping[str, Collection[Grid]]) -> Iterator[Difference]:
