@@ -113,25 +113,19 @@ def _events(
     """Each pass begins behind the message that lets it begin, and ends with the next message of its rank."""
     last = max(stage.values())
     rows = []
-    rank, iteration = pieces["rank"].tolist(), pieces["iteration"].tolist()
+    of = list(zip(pieces["rank"].tolist(), pieces["iteration"].tolist(), strict=True))
     begin, finish = pieces["begin_ns"].astype(float).tolist(), pieces["finish_ns"].astype(float).tolist()
     compute, duration = pieces["compute_ns"].tolist(), pieces["duration_ns"].tolist()
-    for order, place in enumerate(talks):
-        own = stage[rank[place]]
-        follows = order + 1 < len(talks) and (rank[talks[order + 1]], iteration[talks[order + 1]]) == (
-            rank[place],
-            iteration[place],
-        )
-        behind = begin[talks[order + 1]] if follows else begin[place] + duration[place]
+    for before, place, after in zip([None, *talks], talks, [*talks[1:], None], strict=False):
+        own = stage[of[place][0]]
         for other in sends[place]:
             if (own == 0 and stage[other] > own) or (own == last and stage[other] < own):
-                before = talks[order - 1] if order else place
-                follows = before != place and (rank[before], iteration[before]) == (rank[place], iteration[place])
-                previous = finish[before] if follows else begin[place] - compute[place - 1]
-                rows.append((rank[place], iteration[place], own, "F" if own == 0 else "B", previous, begin[place]))
-        for other in receives[place]:
-            is_forward = stage[other] < own
-            rows.append((rank[place], iteration[place], own, "F" if is_forward else "B", finish[place], behind))
+                previous = begin[place] - compute[place - 1]
+                if before is not None and of[before] == of[place]:
+                    previous = finish[before]
+                rows.append((*of[place], own, "F" if own == 0 else "B", previous, begin[place]))
+        behind = begin[after] if after is not None and of[after] == of[place] else begin[place] + duration[place]
+        rows += [(*of[place], own, "F" if stage[other] < own else "B", finish[place], behind) for other in receives[place]]
     events = pd.DataFrame(rows, columns=["rank", "iteration", "stage", "pass", "start_ns", "end_ns"])
     events["number"] = events.groupby(["rank", "iteration", "pass"]).cumcount()
     return events
