@@ -404,17 +404,11 @@ def _alone(kernels: _Kernels, ranks: Int64s, smallest: float) -> Iterator[JobCha
         far &= (np.isfinite(found.apart).sum(axis=1) >= _FEWEST_RANKS)[:, None]
     for row, place in zip(*np.nonzero(far), strict=True):
         log, reach = float(found.log[row, place]), min(float(found.reach[row, place]), 50.0)
-        a_count, b_count = kernels.counts[:, own[row], place].mean(axis=1).tolist()
-        yield JobChange(
-            kernels.names[own[row]],
-            kernels.kinds[own[row]],
-            int(ranks[place]),
-            float(a[row, place].mean()),
-            float(b[row, place].mean()),
-            a_count,
-            b_count,
-            Estimate(math.exp(log), math.exp(log - reach), math.exp(log + reach)),
-            math.exp(least),
-            "slower" if log > 0 else "faster",
-            math.nan,
+        kernel, rank = own[row], int(ranks[place])
+        (a_ns, b_ns), (a_count, b_count) = (
+            each[:, kernel, place].mean(axis=1).tolist() for each in (kernels.times, kernels.counts)
         )
+        ratio = Estimate(math.exp(log), math.exp(log - reach), math.exp(log + reach))
+        verdict: Verdict = "slower" if log > 0 else "faster"
+        name, kind = kernels.names[kernel], kernels.kinds[kernel]
+        yield JobChange(name, kind, rank, a_ns, b_ns, a_count, b_count, ratio, math.exp(least), verdict, math.nan)

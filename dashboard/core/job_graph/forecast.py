@@ -82,18 +82,15 @@ def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: floa
     except ValueError as error:
         return JobForecast(measured, np.nan, (), str(error))
     if abs(base - measured) > _CLOSE * measured:
-        off = 100 * (base / measured - 1)
-        return JobForecast(
-            measured, base, (), f"the replay without a change is {off:+.1f} % from the measured step, more than 2 %"
-        )
+        why = f"the replay without a change is {100 * (base / measured - 1):+.1f} % from the measured step, more than 2 %"
+        return JobForecast(measured, base, (), why)
     less = 1.0
     if step_ns is not None and step_ns < base:
         less = _without_profiler(graph, step_ns)
         base = measured = float(replay(graph, [Change.of(graph, host=less)]).steps_ns.mean())
         if abs(base - step_ns) > _CLOSE * step_ns:
-            return JobForecast(
-                step_ns, base, (), "the step without the profiler is shorter than the work of the devices in the profile"
-            )
+            why = "the step without the profiler is shorter than the work of the devices in the profile"
+            return JobForecast(step_ns, base, (), why)
     options = _options(job, graph, pipeline)
     changes = [Change(each.compute, each.host * less, each.transfer) for _, _, each in options]
     # Less compute may be fewer launches: at best, the host is faster by the same factor.
