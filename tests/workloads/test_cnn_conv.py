@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import Order, build, needs_compiler
+from tests.workloads.declared import agreements, kernels
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.cnn_conv import rungs
 from warpladder.workloads.cnn_conv.problem import case, emulation_cases, shape_of
@@ -147,13 +148,9 @@ def test_operands_of_10_bits_would_fail_as_fp32_and_as_3xtf32():
 def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least, most):
     """Sums are rounded in the emulator, where a GPU cuts them off: the error here is that of the operands."""
     variant, a_case = WORKLOAD.variant(name), emulation_cases()[-1]
-    inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
-    expected = WORKLOAD.reference(a_case, inputs)["y"]
-    output = {"y": np.full(expected.shape, np.nan, np.float32)}
-    emulated = {launch.kernel for shape in emulation_cases() for launch in variant.launches(shape, {})}
-    build(variant, sorted(emulated)).run(variant.launches(a_case, {}), inputs, output)
-    error = np.linalg.norm(output["y"] - expected) / np.linalg.norm(expected)
-    assert least < error < most
+    program = build(variant, kernels(variant, emulation_cases()))
+    (found,) = agreements(WORKLOAD, variant, a_case, {}, seed=7, program=program)
+    assert least < found.rel_l2_error < most
 
 
 @pytest.mark.sampled(1)
@@ -178,25 +175,9 @@ def test_warpgroups_meet_the_reference_where_their_products_are_emulated(name, l
         ("conv_layer<14, 15, 6, 25>", (1, 1, 1), 256),
     ]
     program = build(variant, [launch.kernel for launch in launches])
-    for a_case, launch in zip(cases, launches, strict=True):
-        inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
-        expected = WORKLOAD.reference(a_case, inputs)["y"]
-        output = {"y": np.full(expected.shape, np.nan, np.float32)}
-        program.run([launch], inputs, output)
-        error = np.linalg.norm(output["y"] - expected) / np.linalg.norm(expected)
-        assert least < error < most, a_case.name
-
-
-def assert_outputs_of_tf32(variant, a_case, launches):
-    """The launches are off the reference by as much as TF32 is, in both orders of the threads."""
-    inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
-    expected = WORKLOAD.reference(a_case, inputs)["y"]
-    program = build(variant, [launches[0].kernel])
-    for order in get_args(Order):
-        output = {"y": np.full(expected.shape, np.nan, np.float32)}
-        program.run(launches, inputs, output, order)
-        error = np.linalg.norm(output["y"] - expected) / np.linalg.norm(expected)
-        assert 2e-4 < error < 3e-4, order
+    for a_case in cases:
+        (found,) = agreements(WORKLOAD, variant, a_case, {}, seed=7, program=program)
+        assert least < found.rel_l2_error < most, a_case.name
 
 
 @pytest.mark.sampled(1)
@@ -206,9 +187,9 @@ def test_a_block_takes_image_after_image_in_bands_the_last_of_which_overlaps(sha
     """34 rows in seven bands of five, 18 in six of three, and 12 bands of a row, whose planes need not be exchanged for the banks."""
     monkeypatch.setattr(rungs, "MULTIPROCESSORS", 2)
     variant, a_case = WORKLOAD.variant("v16_whole_images_tf32"), of(2, shape)
-    launches = variant.launches(a_case, {})
-    assert launches[0].grid == (2, 1, 1)
-    assert_outputs_of_tf32(variant, a_case, launches)
+    assert variant.launches(a_case, {})[0].grid == (2, 1, 1)
+    for found in agreements(WORKLOAD, variant, a_case, {}, get_args(Order), seed=7):
+        assert 2e-4 < found.rel_l2_error < 3e-4
 
 
 def test_whole_images_say_which_shapes_they_do_not_serve():
