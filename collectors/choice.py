@@ -5,7 +5,7 @@ from typing import Final
 from warpladder.collectors.core.environment import CollectorError, has_module
 from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.nsight_compute import entry as nsight_compute
-from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.nsight_systems.entry import NSYS
 from warpladder.installation import how_to_install
 from warpladder.workloads.declare.driver import has_nvidia_driver
 

@@ -117,7 +117,6 @@ def finish(
     run: store.Run,
     fill: Callable[[store.RunWriter], None],
     interrupted: int,
-    unreadable: type[Exception] = CollectorError,
 ) -> str:
     """Write and commit the run.
 
@@ -128,22 +127,21 @@ def finish(
         data_dir: folder that it writes to.
         label: the user's name for the run.
         run: the inner run.
-        fill: writes every table; raises CollectorError or `unreadable` if the tool left no readable report.
+        fill: writes every table; raises CollectorError if the tool left no readable report.
         interrupted: number of the signal that interrupted it, or 0.
-        unreadable: exception type for a report that cannot be read.
 
     Returns:
         the run's id.
 
     Raises:
         StoreError: the data folder cannot be written; the message names the folder that holds the run instead.
-        CollectorError, `unreadable`: raised by `fill`, and no signal interrupted the tool.
+        CollectorError: raised by `fill`, and no signal interrupted the tool.
     """
 
     def fill_or_do_without(into: store.RunWriter) -> None:
         try:
             fill(into)
-        except (unreadable, CollectorError) as error:
+        except CollectorError as error:
             if not interrupted:
                 raise
             into.start_again()

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from warpladder.collectors.nsight_systems.parts import parts_of
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import exported, open_report
+from warpladder.collectors.trace.device_tables import KERNEL
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.parts import Part
+from warpladder.collectors.trace.parts import WORK, Part, pairs
 from warpladder.collectors.trace.ranges import process_of
+from warpladder.collectors.trace.report import Report, Strings
+from warpladder.data.communication import is_communication
 from warpladder.errors import Error
 
 
@@ -91,3 +93,50 @@ def lost(task: ToList) -> Listed:
         task.path,
         why=f"{task.path.name}: its process was killed twice, as of a lack of memory; give fewer --workers",
     )
+
+
+def parts_of(report: Report) -> list[Part]:
+    """The ranks of a report in the order of process and GPU.
+
+    Raises:
+        ReportError: the file is damaged.
+    """
+    devices: dict[int, set[int]] = {}
+    for table in WORK:
+        for process, device in _owners(report, table):
+            devices.setdefault(process, set()).add(device)
+    ranks_of = _ranking_devices(report) if any(len(each) > 1 for each in devices.values()) else {}
+    parts = []
+    for process, every in sorted(devices.items()):
+        ranking = sorted(ranks_of.get(process, set()))
+        if len(ranking) < 2:
+            parts.append(Part(process, tuple(sorted(every))))
+            continue
+        rest = sorted(every - set(ranking))
+        for place, device in enumerate(ranking):
+            own = (device, *rest) if place == 0 else (device,)
+            parts.append(Part(process, own, tuple(sorted(every - set(own)))))
+    return parts
+
+
+def _owners(report: Report, table: str) -> set[tuple[int, int]]:
+    """The pairs of process and CUDA ordinal that have rows in a table of device work."""
+    found: set[tuple[int, int]] = set()
+    for batch in report.batches(table, ["globalPid", "deviceId"]):
+        found.update(map(tuple, np.unique(pairs(batch), axis=1).T.tolist()))
+    return found
+
+
+def _ranking_devices(report: Report) -> dict[int, set[int]]:
+    """By process, the GPUs that it communicates on, else those that it runs kernels on."""
+    strings = Strings(report)
+    running: dict[int, set[int]] = {}
+    communicating: dict[int, set[int]] = {}
+    for batch in report.batches(KERNEL, ["globalPid", "deviceId", "shortName", "demangledName"]):
+        names = strings.of(batch.column("demangledName" if report.has(KERNEL, "demangledName") else "shortName"))
+        communicates = np.array([is_communication(name) for name in names.dictionary.to_pylist()], bool)
+        owners = pairs(batch)
+        for found, chosen in ((running, slice(None)), (communicating, communicates[names.indices.to_numpy()])):
+            for process, device in np.unique(owners[:, chosen], axis=1).T.tolist():
+                found.setdefault(process, set()).add(device)
+    return {process: communicating.get(process) or devices for process, devices in running.items()}

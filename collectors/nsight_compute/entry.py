@@ -1,10 +1,16 @@
-"""The entry of the collector `nsight_compute`."""
+"""The program `ncu`, and the entry of the collector `nsight_compute`."""
 
 from typing import Final
 
 from warpladder.collectors.core.entry import Entry, Package, late
-from warpladder.collectors.nsight_compute.tool import NCU
+from warpladder.collectors.core.environment import Tool
 
+NCU: Final = Tool(
+    "ncu",
+    "Nsight Compute",
+    ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu"),
+    "developer.nvidia.com/nsight-compute",
+)
 ENTRY: Final = Entry(
     "nsight_compute",
     "hardware counters of one launch a cell, under ncu",

@@ -10,11 +10,10 @@ from warpladder.collectors.core.inside import diagnostics, make_folder
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
+from warpladder.collectors.nsight_compute.entry import NCU
 from warpladder.collectors.nsight_compute.metrics import METRICS
 from warpladder.collectors.nsight_compute.parse import tables_of
 from warpladder.collectors.nsight_compute.tables import at_own_places, with_own_code
-from warpladder.collectors.nsight_compute.tool import NCU
-from warpladder.collectors.trace.report import ReportError
 from warpladder.data.store import RunWriter
 
 NAME: Final = "nsight_compute"
@@ -39,20 +38,10 @@ def record(
 ) -> tuple[str, int]:
     """Record under `ncu` and write the run. It has counters and no samples, because times of replayed launches are meaningless.
 
-    Args:
-        request: what to record.
-        data_dir: folder that the run's folder is written to.
-        label: the user's name for the run.
-        arguments: command line, kept with the run.
-        stop: receives signals; None to install handlers for this recording.
-        inside: name of the collector that records under the tool.
-
-    Returns:
-        the run's id, and the number of the signal that interrupted it or 0.
+    The arguments and the result are those of `nsight_systems.record.record`.
 
     Raises:
-        CollectorError: the driver denies counters, the recording under `ncu` wrote no run, or `ncu` no report.
-        ReportError: the report cannot be read.
+        CollectorError: the driver denies counters, the recording under `ncu` wrote no run, or `ncu` no report that can be read.
         StoreError: the data folder cannot be written.
     """
     with begin(data_dir, label) as writer:
@@ -77,7 +66,7 @@ def record(
             for name, rows in {**at_own_places(tables, code), **with_own_code(tables, code), "diagnostics": findings}.items():
                 into.append(name, rows)
 
-        return finish(writer, data_dir, label, run, fill, interrupted, ReportError), interrupted
+        return finish(writer, data_dir, label, run, fill, interrupted), interrupted
 
 
 def _command(report: Path) -> list[str]:

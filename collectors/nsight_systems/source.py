@@ -6,19 +6,20 @@ are cut to `TEXT_LIMIT`, so that a long string in a file cannot exhaust memory.
 """
 
 import re
+import shutil
 import sqlite3
+import subprocess
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
 
-from warpladder.collectors.nsight_systems.run import export
-from warpladder.collectors.nsight_systems.unsettled import settled
+from warpladder.collectors.nsight_systems.entry import NSYS
 from warpladder.collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
 from warpladder.data import files, store
 from warpladder.data.store.errors import first_line
@@ -267,3 +268,121 @@ def _check_length(path: Path, name: str) -> int:
     if len(head) < 100 or (counted and page * pages > size):
         raise ReportError(f"{name}: truncated; copy it again, or export it again")
     return size
+
+
+Remarks: TypeAlias = Sequence[tuple[str, str]]
+
+
+@contextmanager
+def settled(path: Path) -> Iterator[tuple[Path, Remarks]]:
+    """Yield the path of a database with all committed changes, and remarks. Valid for the duration of the block.
+
+    SQLite reads a `-wal` only if it may write beside the database. So both files are copied to a temporary folder and joined
+    there. The user's files stay unchanged.
+
+    Raises:
+        ReportError: a write to the database was interrupted, another program is writing to it, or it cannot be copied.
+    """
+    # For a symbolic link, SQLite keeps them beside the link's target.
+    database = path.resolve()
+    wal, journal = (database.with_name(f"{database.name}-{ending}") for ending in ("wal", "journal"))
+    try:
+        # A finished journal is empty or begins with zeros.
+        broken_off = journal.is_file() and any(_head(journal))
+        unsettled = wal.is_file() and wal.stat().st_size > 0
+    except OSError as error:
+        raise ReportError(f"{path.name}: its -wal or -journal cannot be read ({error.strerror}); check permissions") from error
+    if broken_off:
+        raise ReportError(
+            f"{path.name}: a write to it was interrupted ({journal.name} beside it can undo that); export it again, or let "
+            f"SQLite undo it: sqlite3 {path.name} .tables"
+        )
+    if not unsettled:
+        yield path, ()
+        return
+    with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
+        copy = Path(folder) / "report.sqlite"
+        _copy(path.name, {database: copy, wal: Path(folder) / "report.sqlite-wal"})
+        yield copy, [_join(copy, path.name, wal.name)]
+
+
+def _head(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(8)
+
+
+def _copy(name: str, targets: dict[Path, Path]) -> None:
+    """Copy files. Raises ReportError if another program writes to them."""
+    join = f"close the program that has it open, or join them: sqlite3 {name} 'pragma wal_checkpoint(truncate)'"
+    try:
+        before = [_state(source) for source in targets]
+        for source, target in targets.items():
+            shutil.copyfile(source, target)
+        after = [_state(source) for source in targets]
+    except OSError as error:
+        raise ReportError(f"{name}: cannot be copied to be joined with its -wal ({error.strerror}); {join}") from error
+    if before != after:
+        raise ReportError(f"{name}: is being written; {join}")
+
+
+def _state(file: Path) -> tuple[int, int]:
+    stat = file.stat()
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _join(copy: Path, name: str, wal: str) -> tuple[str, str]:
+    """Move the changes in the -wal of a copy into the copy.
+
+    Returns:
+        severity and text of a remark.
+    """
+    try:
+        with closing(sqlite3.connect(copy)) as database:
+            pages = database.execute("pragma wal_checkpoint").fetchone()[1]
+            database.execute("pragma journal_mode = delete")
+    except sqlite3.Error as error:
+        raise ReportError(f"{name}: cannot be joined with {wal} beside it ({error}); export it again") from error
+    if pages > 0:
+        return "info", f"read with {wal} beside it, which holds changes that are not in the database yet"
+    return (
+        "warning",
+        f"{wal} beside it holds nothing that SQLite can read: the last changes may be missing; export it again",
+    )
+
+
+_EXPORT_TIMEOUT_S: Final = 1800
+
+
+def export(report: Path, made_by: str, folder: Path) -> Path:
+    """Export a report as a folder of parquet files, or as SQLite if this `nsys` cannot write parquet. Return the path.
+
+    Args:
+        report: `.nsys-rep` or `.qdrep`.
+        made_by: the version that wrote the report, for the message; may be empty.
+        folder: folder for the export.
+
+    Raises:
+        ReportError: `nsys` is not found, or cannot read the report.
+    """
+    elsewhere = f"export it where it was made: nsys export --type sqlite {report.name}"
+    if NSYS.path is None:
+        raise ReportError(f"{report.name}: {made_by}no nsys on PATH or in the usual folders to export it; {elsewhere}")
+    kinds = _run([NSYS.path, "export", "--help"], report, made_by, elsewhere).stdout
+    kind, target = ("parquetdir", folder / "report") if "parquetdir" in kinds else ("sqlite", folder / "report.sqlite")
+    command = [NSYS.path, "export", "--type", kind, "--output", str(target), str(report.resolve())]
+    if _run(command, report, made_by, elsewhere, folder).returncode != 0 or not target.exists():
+        raise ReportError(
+            f"{report.name}: {made_by}the nsys found here is {NSYS.version or 'unknown'} and reads up to its own version; {elsewhere}"
+        )
+    return target
+
+
+def _run(
+    command: Sequence[str], report: Path, made_by: str, elsewhere: str, folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_EXPORT_TIMEOUT_S, cwd=folder
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ReportError(f"{report.name}: {made_by}nsys export failed ({type(error).__name__}); {elsewhere}") from error

@@ -17,8 +17,7 @@ from warpladder.collectors.trace.device_tables import API, COPY, KERNEL, SET
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import read_ranges
 from warpladder.collectors.trace.ranges import process_of
-from warpladder.collectors.trace.report import Report
-from warpladder.collectors.trace.strings import Strings
+from warpladder.collectors.trace.report import Report, Strings
 from warpladder.data import naming
 from warpladder.data.arrays import Int64s, integers
 from warpladder.data.names import Phase

@@ -18,10 +18,9 @@ import pyarrow as pa
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.children import POLL_S, Guarded
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.nsight_systems.facts import device_facts
-from warpladder.collectors.nsight_systems.run import profile_command
+from warpladder.collectors.nsight_systems.entry import NSYS, profile_command
+from warpladder.collectors.nsight_systems.parse import device_facts
 from warpladder.collectors.nsight_systems.source import open_report
-from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
 from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
 from warpladder.collectors.trace.notes import Notes

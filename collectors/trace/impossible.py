@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import Correction, Report
-from warpladder.collectors.trace.strings import Strings
+from warpladder.collectors.trace.report import Correction, Report, Strings
 from warpladder.data.arrays import Bools, Int64s, integers, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.names import Source

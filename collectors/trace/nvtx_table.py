@@ -10,8 +10,7 @@ from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import Ranges, process_of
-from warpladder.collectors.trace.report import Report
-from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
+from warpladder.collectors.trace.report import Report, Strings, as_dictionary, or_else
 from warpladder.data import nesting, schema
 from warpladder.data.advice import advice_of
 from warpladder.data.arrays import Int64s, integers, numbered

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.core.nvtx_ranges import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
-from warpladder.collectors.trace.strings import as_dictionary
+from warpladder.collectors.trace.report import as_dictionary
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 

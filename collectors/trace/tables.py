@@ -15,9 +15,8 @@ from warpladder.collectors.trace.cells import Cells
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import range_rows, read_ranges
 from warpladder.collectors.trace.ranges import Ranges, process_of
-from warpladder.collectors.trace.report import BATCH_ROWS, Report
+from warpladder.collectors.trace.report import BATCH_ROWS, Report, Strings
 from warpladder.collectors.trace.samples import retimed, traced_samples
-from warpladder.collectors.trace.strings import Strings
 from warpladder.data.advice import advice_of
 from warpladder.data.arrays import Int64s
 from warpladder.data.files import one_line

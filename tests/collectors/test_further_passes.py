@@ -15,7 +15,6 @@ from warpladder.collectors.core.code_rows import launch_rows
 from warpladder.collectors.core.environment import CollectorError, Tool
 from warpladder.collectors.core.plan import PlanError, Request, make_plan, write_cells
 from warpladder.collectors.nsight_systems import record as nsight_systems
-from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.collectors.sanitizer import record as sanitizer
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import load
@@ -30,7 +29,6 @@ app = command()
 def record(folder: Path, monkeypatch: pytest.MonkeyPatch, *, writes: bool) -> Result:
     """Record with a trace, the host's clock in place of CUDA events."""
     fake_nsys(folder, monkeypatch, writes=writes)
-    monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
     monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": ("host_clock", nsight_systems.record)})
     monkeypatch.setattr(choice, "problem_of", lambda name: None)
     monkeypatch.setattr(further_passes, "TIMED_BY", "host_clock")

@@ -15,7 +15,6 @@ from warpladder import recording
 from warpladder.__main__ import command
 from warpladder.collectors import choice
 from warpladder.collectors.nsight_systems import record as nsight_systems
-from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow
@@ -110,7 +109,6 @@ def test_a_recording_under_a_tool_ends_with_the_code_of_its_run(
 ) -> None:
     """The recording inside ends with 0, so that the tool does not take it for a program that failed."""
     fake_nsys(tmp_path, monkeypatch)
-    monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
     monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": ("host_clock", nsight_systems.record)})
     monkeypatch.setattr(choice, "choose", lambda name: (name, "asked for"))
     done = record(bench(tmp_path, *variants), "--collector", "nsight_systems")

@@ -13,8 +13,8 @@ from warpladder.collectors.choice import GPU_MODULES, gpu_problem
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.cuda import disassembly
 from warpladder.collectors.entries import ENTRIES
-from warpladder.collectors.nsight_compute.tool import NCU
-from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.nsight_compute.entry import NCU
+from warpladder.collectors.nsight_systems.entry import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
 from warpladder.commands.common import format_option
 from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text

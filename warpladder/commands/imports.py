@@ -38,7 +38,7 @@ def profile_command(
     """Profile a program of your own under Nsight Systems and import the report. The run's id is the last line of stdout."""
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.nsight_systems.parse import import_report
-    from warpladder.collectors.nsight_systems.profile import profile
+    from warpladder.collectors.nsight_systems.record import profile
     from warpladder.collectors.trace.notes import Notes
     from warpladder.screen import say
 

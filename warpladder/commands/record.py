@@ -172,7 +172,6 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
     from warpladder.collectors.core.environment import CollectorError
     from warpladder.collectors.core.progress import Progress
     from warpladder.collectors.core.signals import Stop
-    from warpladder.collectors.trace.report import ReportError
     from warpladder.commands import ending
     from warpladder.progress import TerminalProgress
 
@@ -182,7 +181,7 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
         show: recording.Show = (lambda _: nullcontext(Progress())) if quiet else TerminalProgress
         try:
             run_id = recording.record(planned, stop, show, screen.say)
-        except (CollectorError, ReportError) as error:
+        except CollectorError as error:
             if not stop.number:
                 raise
             screen.say(str(error))

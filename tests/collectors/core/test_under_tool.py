@@ -14,8 +14,8 @@ from warpladder.collectors.core import under_tool
 from warpladder.collectors.core.environment import CollectorError, Tool
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.nsight_systems import profile as profiling
-from warpladder.collectors.nsight_systems import run as nsys_run
+from warpladder.collectors.nsight_systems import entry, source
+from warpladder.collectors.nsight_systems import record as profiling
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.data.names import Source
 from warpladder.data.store import Run, RunWriter, StoreError, list_runs, open_run
@@ -47,7 +47,7 @@ exit $ended
 """)
     path.chmod(0o755)
     tool = Tool("no-such-nsys-on-path", "Nsight Systems", (str(path),))
-    for module in (nsys_run, profiling):
+    for module in (entry, source, profiling):
         monkeypatch.setattr(module, "NSYS", tool)
 
 

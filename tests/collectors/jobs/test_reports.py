@@ -10,7 +10,7 @@ from tests.collectors.jobs.made_reports import ALL_REDUCE, GATHERS, GEMM, LAUNCH
 from tests.collectors.nsight_systems.reports import call, kernel, nvtx, write
 from warpladder.collectors.jobs import engine, reports
 from warpladder.collectors.jobs.job import JobError, Request, import_job, profiles
-from warpladder.collectors.nsight_systems.parts import parts_of
+from warpladder.collectors.jobs.reports import parts_of
 from warpladder.collectors.nsight_systems.payloads import read_payloads
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes

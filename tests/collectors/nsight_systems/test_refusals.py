@@ -13,7 +13,7 @@ import pytest
 
 from tests.collectors.nsight_systems.reports import schema_3_20, small, without_a_warning, write
 from warpladder.collectors.core.environment import Tool
-from warpladder.collectors.nsight_systems import run
+from warpladder.collectors.nsight_systems import source
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.report import TEXT_LIMIT, ReportError
@@ -124,7 +124,7 @@ def test_several_reports_give_several_runs_and_the_last_line_is_the_last_run(tmp
 def only_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one nsys there is, if any, is in that folder."""
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr(run, "NSYS", Tool("nsys", "Nsight Systems", ()))
+    monkeypatch.setattr(source, "NSYS", Tool("nsys", "Nsight Systems", ()))
 
 
 def native(path: Path) -> Path:

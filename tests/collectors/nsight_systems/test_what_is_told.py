@@ -20,8 +20,7 @@ from tests.collectors.nsight_systems.reports import (
     without_a_warning,
     write,
 )
-from warpladder.collectors.nsight_systems.facts import driver_version
-from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.nsight_systems.parse import driver_version, import_report
 from warpladder.data.store import Run, open_run
 
 pytestmark = pytest.mark.slow

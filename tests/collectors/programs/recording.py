@@ -10,7 +10,7 @@ import pytest
 
 from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.nsight_systems import run as nsys_run
+from warpladder.collectors.nsight_systems import entry, source
 from warpladder.collectors.programs import profiled
 from warpladder.collectors.programs.profiler import Profiler
 from warpladder.collectors.programs.record import Request, record
@@ -54,7 +54,7 @@ def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
     path.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then {version}; exit 0; fi\n{profile}\n')
     path.chmod(0o755)
     found = Tool("no-such-nsys-on-path", "Nsight Systems", (str(path),))
-    for module in (nsys_run, profiled):
+    for module in (entry, source, profiled):
         monkeypatch.setattr(module, "NSYS", found)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.collectors.programs.recording import compared, statuses
-from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.nsight_systems.entry import NSYS
 from warpladder.collectors.programs.profiled import NsightSystems
 
 SOURCE = Path(__file__).with_name("copy_and_scale.cu")
