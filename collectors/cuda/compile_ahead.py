@@ -136,7 +136,7 @@ def _first_call(
         on, versions = case, _versions("torch", "triton")
     elif requires <= {"cupy", "cupyx"}:
         versions = _versions("cupy")
-    elif _keeps_code(variant):
+    elif isinstance(variant.prepare, type) and issubclass(variant.prepare, Stepwise) and bool(variant.prepare.caches):
         versions = _versions(*sorted(requires))
     else:
         return None
@@ -149,11 +149,6 @@ def _place_and_time(function: Callable[..., object]) -> tuple[str, str]:
     """The file of a function and when it was written. Numba's machine code belongs to both, so that another clone compiles again."""
     path = inspect.unwrap(function).__code__.co_filename
     return path, str(Path(path).stat().st_mtime_ns)
-
-
-def _keeps_code(variant: LibraryVariant) -> bool:
-    """Whether its steps leave compiled code on disk."""
-    return isinstance(variant.prepare, type) and issubclass(variant.prepare, Stepwise) and bool(variant.prepare.caches)
 
 
 @cache

@@ -300,14 +300,9 @@ def _statements(body: str, files: Mapping[int, str]) -> Iterator[Statement]:
             yield Label(label)
             at = body.index(":", at) + 1
         else:
-            end = _after(body, ";", _after_string(body, at))
+            end = _after(body, ";", _after(body, '"', body.index('"', at) + 1) if body.startswith(".pragma", at) else at)
             yield _statement(body[at : end - 1].strip(), place)
             at = end
-
-
-def _after_string(body: str, at: int) -> int:
-    """Behind the string of a pragma; the same place for any other statement."""
-    return _after(body, '"', body.index('"', at) + 1) if body.startswith(".pragma", at) else at
 
 
 def _place(line: str) -> Place | None:
