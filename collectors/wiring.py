@@ -50,7 +50,7 @@ def collector_of(name: str) -> Collector:
         partial(_describe, ceilings=not single and not energy),
         capture or NoCapture,
         partial(_compile_ahead, on_gpu=True, libraries=not single),
-        late("warpladder.collectors.cuda.averages:sizes_of"),
+        late("warpladder.collectors.cuda.steps:sizes_of"),
         _add_captured,
         (lambda plan, cells: {}) if energy else _machine_code,
     )

@@ -219,9 +219,6 @@ class ChildLost(Exception):
         self.cell, self.status, self.detail = cell, status, detail
 
 
-def _nothing() -> None: ...
-
-
 class Child(ABC):
     """One measuring process, or several, and the connection to it.
 
@@ -241,7 +238,7 @@ class Child(ABC):
         cells: Sequence[Cell],
         timeout_s: float,
         take: Callable[[Answer], bool],
-        check: Callable[[], None] = _nothing,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Send a question and hand every answer to `take` until it returns True.
 

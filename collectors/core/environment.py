@@ -22,20 +22,8 @@ from warpladder.installation import IS_CHECKOUT, ROOT
 
 #: Packages whose version can change a measurement.
 _PACKAGES: Final = (
-    *(
-        "numpy",
-        "numba",
-        "pyarrow",
-        "nvtx",
-        "cupti-python",
-        "cupy-cuda13x",
-        "cupy-cuda12x",
-        "cuda-bindings",
-        "nvidia-cuda-nvrtc",
-        "torch",
-    ),
-    *("nvmath-python", "cutensor-cu13", "cutensor-cu12"),
-    *("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12"),
+    "numpy numba pyarrow nvtx cupti-python cupy-cuda13x cupy-cuda12x cuda-bindings nvidia-cuda-nvrtc torch nvmath-python "
+    "cutensor-cu13 cutensor-cu12 nvidia-cudnn-cu13 nvidia-cudnn-cu12 nvidia-cublas nvidia-cublas-cu12"
 )
 
 #: Columns about the GPU on a machine without one.
@@ -64,7 +52,7 @@ def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
         "cpu_threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "os": f"{platform.system()} {platform.release()}",
         "python_version": platform.python_version(),
-        "packages": json.dumps({name: version for name in _PACKAGES if (version := _version_of(name))}, sort_keys=True),
+        "packages": json.dumps({name: version for name in _PACKAGES.split() if (version := _version_of(name))}, sort_keys=True),
         "git_commit": commit or "",
         "git_dirty": None if commit is None else bool(changes),
         "command": arguments if isinstance(arguments, str) else command_line(arguments),

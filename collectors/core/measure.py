@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from warpladder.collectors.core import judge
-from warpladder.collectors.core.agreement import Agreement
+from warpladder.collectors.core.agreement import Agreement, KnownOutputs
 from warpladder.collectors.core.alterations import PAIRS, SHARE, Durations, altered, part_of
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
@@ -38,9 +38,7 @@ from warpladder.collectors.core.bench import (
 )
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.judge import Inspections, Judge, Problems
-from warpladder.collectors.core.known_outputs import KnownOutputs
-from warpladder.collectors.core.left_threads import LeftThreads
-from warpladder.collectors.core.load import Load
+from warpladder.collectors.core.left_threads import LeftThreads, Load
 from warpladder.collectors.core.messages import Reporter, diagnose
 from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from warpladder.collectors.core.plan import Job
@@ -503,12 +501,10 @@ class _BenchRun:
         """Note why sampling stopped, and report what makes the samples doubtful."""
         for cell, why in result.stopped.items():
             self._stopped.setdefault(cell, []).append(why)
-        for severity, source, text, about in result.doubts(f"{self._where}, {how.scope} {how.cache}", how):
+        for severity, source, text, about in result.doubts(
+            f"{self._workload.name}/{self._case.name}, {how.scope} {how.cache}", how
+        ):
             diagnose(self._report, severity, source, text, about)
-
-    @property
-    def _where(self) -> str:
-        return f"{self._workload.name}/{self._case.name}"
 
     def _baseline(self, cells: Sequence[Cell]) -> Cell:
         """Return the cell that runs twice in each round: the workload's baseline if it is among the cells, else the first."""

@@ -19,31 +19,22 @@ class Describe:
 
     Attributes:
         by_size: also ceilings by size, which take longer.
+        all_reduces: bytes of the all-reduces between the GPUs of ranks whose ceilings are asked for instead, without facts.
     """
 
     by_size: bool = False
-
-
-@dataclass(frozen=True)
-class DescribeAllReduce:
-    """Ask ranks for the ceilings of the all-reduces between their GPUs. The answer is Described, without facts.
-
-    Attributes:
-        sizes: bytes of each all-reduce.
-    """
-
-    sizes: tuple[int, ...]
+    all_reduces: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Ask for the measurement of one job. The answers are messages about its cells, and JobEnd at the end."""
+    """Ask for the measurement of one job. The answers are messages about its cells, and Captured at the end."""
 
     job: Job
     turn: Turn
 
 
-Question = Describe | DescribeAllReduce | Measure
+Question = Describe | Measure
 
 
 @dataclass(frozen=True)
@@ -69,7 +60,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Captured:
-    """The records captured while the case was measured; None if the collector captures nothing."""
+    """The case is measured. The batch has the records captured meanwhile; it is None if the collector captures nothing."""
 
     batch: Any
 
@@ -90,12 +81,7 @@ class Refused:
     why: str
 
 
-@dataclass(frozen=True)
-class JobEnd:
-    """The case is measured."""
-
-
-Answer = Started | Described | Rows | Captured | Crashed | Refused | JobEnd
+Answer = Started | Described | Rows | Captured | Crashed | Refused
 
 
 # -- what receives measurements ------------------------------------------------------------------------------------------------

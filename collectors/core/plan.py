@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from functools import cache
@@ -116,6 +116,8 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         raise WorkloadError(
             f"{where}: its buffers take {max(copied):.3g} bytes, more than can be recorded; choose a smaller case"
         )
+    # The hashes of what the user asks: of the functions `inputs` and `reference`, where they are known.
+    asked = tuple(map(_sha256, workload.functions)) if workload.functions else (None, None)
     return {
         "workload": workload.name,
         "case": case.name,
@@ -126,14 +128,9 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         "h2d_bytes": copied[0],
         "d2h_bytes": copied[1],
         "passes": case.passes,
-        **_asked(workload),
+        "inputs_sha256": asked[0],
+        "reference_sha256": asked[1],
     }
-
-
-def _asked(workload: Workload) -> dict[str, str | None]:
-    """The hashes of what the user asks: of the functions `inputs` and `reference`, where they are known."""
-    inputs, reference = map(_sha256, workload.functions) if workload.functions else (None, None)
-    return {"inputs_sha256": inputs, "reference_sha256": reference}
 
 
 @cache
@@ -166,6 +163,8 @@ def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
             f"{workload.name}/{variant.name}: its source cannot be read ({error}); "
             "give a file in UTF-8, or a function that is written in one"
         ) from error
+    # The kind of host memory that the bench copies from and to; None if the variant takes its inputs on the host.
+    around = "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None
     return {
         "workload": workload.name,
         "variant": variant.name,
@@ -181,13 +180,8 @@ def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
         "min_compute_capability": ".".join(map(str, variant.min_compute_capability))
         if isinstance(variant, CudaVariant)
         else "",
-        "transfer": variant.end_to_end.transfer if isinstance(variant, CudaVariant) else _transfer_around(variant),
+        "transfer": variant.end_to_end.transfer if isinstance(variant, CudaVariant) else around,
     }
-
-
-def _transfer_around(variant: Variant) -> str | None:
-    """The kind of host memory that the bench copies from and to; None if the variant takes its inputs on the host."""
-    return "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None
 
 
 # -- parts of a case -----------------------------------------------------------------------------------------------------------
@@ -386,12 +380,13 @@ def make_plan(request: Request, limits: Limits | None = None, loaded: Sequence[t
     _check_counts(request, workloads)
     notes: list[str] = []
     only = _read_cells(request.cells) if request.cells else None
+    chosen = {each.name: [v for v in each.variants if (v.name in variants if variants else not v.draft)] for each in workloads}
     jobs = tuple(
         Job(refs[workload.name], case.name, cells, request.seed, gpus)
         for workload in workloads
         for case in workload.cases
         if (case.name in cases if cases else case_set in case.sets)
-        and (cells := _chosen(cells_of(workload, case, _selected_variants(workload, variants)), only))
+        and (cells := tuple(cell for cell in cells_of(workload, case, chosen[workload.name]) if only is None or cell in only))
         for gpus in _counts(workload, case, request.gpus, notes)
     )
     _check_rows(workloads, jobs)
@@ -429,10 +424,6 @@ def _read_cells(file: Path) -> frozenset[Cell]:
         raise PlanError(f"--cells {file}: holds no list of cells ({error})") from error
 
 
-def _chosen(cells: tuple[Cell, ...], only: Collection[Cell] | None) -> tuple[Cell, ...]:
-    return cells if only is None else tuple(cell for cell in cells if cell in only)
-
-
 def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload], *, smallest_first: bool = False) -> tuple[Job, ...]:
     """Order jobs: the largest case of each workload first, so that a short budget drops cases and not workloads.
 
@@ -454,10 +445,6 @@ def sweep_of(axes: Sequence[str]) -> list[str]:
         return list(sweep(axes)) if axes else []
     except AxisError as error:
         raise PlanError(f"--axis {error}; write for instance --axis n=1000,2000,4000") from error
-
-
-def _selected_variants(workload: Workload, names: Sequence[str]) -> list[Variant]:
-    return [variant for variant in workload.variants if (variant.name in names if names else not variant.draft)]
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:

@@ -104,20 +104,20 @@ def _of_python() -> tuple[_Setting, ...]:
         ("the profiling of threads", threading.getprofile, threading.setprofile),
         ("the tracing of threads", threading.gettrace, threading.settrace),
         ("the tracing of memory (tracemalloc)", tracemalloc.is_tracing, _set_tracing_of_memory),
-        ("the context of decimal numbers", _decimal_context, _set_decimal_context),
+        ("the context of decimal numbers", _decimal_context, lambda before: decimal.setcontext(decimal.Context(*before))),
         ("when garbage is collected", lambda: (gc.isenabled(), gc.get_threshold()), _set_garbage_collection),
         ("how often Python changes threads", sys.getswitchinterval, sys.setswitchinterval),
         ("how deep Python calls itself", sys.getrecursionlimit, sys.setrecursionlimit),
         ("NumPy's buffer size", np.getbufsize, np.setbufsize),
-        ("NumPy's functions", _functions_of_numpy, _set_functions_of_numpy),
+        ("NumPy's functions", lambda: tuple(get(names) for names, get in _GETTERS), _set_functions_of_numpy),
         ("timers that send signals", _timers, _set_timers),
-        ("the handlers of signals", _signal_handlers, _set_signal_handlers),
+        ("the handlers of signals", lambda: [_handler_of(number) for number in _SIGNALS], _set_signal_handlers),
         ("Numba's number of threads", _threads_of_numba, _set_threads_of_numba),
         ("NumPy's error handling", np.geterr, lambda state: np.seterr(**state)),
         ("the working folder", os.getcwd, os.chdir),
         ("sys.stdout", lambda: _open_file("stdout"), lambda file: _set_file("stdout", file)),
         ("sys.stderr", lambda: _open_file("stderr"), lambda file: _set_file("stderr", file)),
-        ("the filters of warnings", _strict_filters, _set_strict_filters),
+        ("the filters of warnings", lambda: _strict_of(tuple(warnings.filters)), _set_strict_filters),
         ("how warnings are shown", lambda: warnings.showwarning, lambda show: setattr(warnings, "showwarning", show)),
     )
 
@@ -151,21 +151,24 @@ def _of_scheduler() -> Iterator[_Setting]:
         if _TASKS.is_dir() and not any(each in os.environ for each in _BINDING):
             yield "the processors that its threads may run on", _processors_of_threads, _set_processors_of_threads
     if hasattr(os, "getpriority"):
-        yield "its priority", partial(os.getpriority, os.PRIO_PROCESS, 0), _set_priority
+        yield (
+            "its priority",
+            partial(os.getpriority, os.PRIO_PROCESS, 0),
+            _if_permitted(partial(os.setpriority, os.PRIO_PROCESS, 0)),
+        )
     if hasattr(os, "sched_getscheduler"):
-        yield "how it is scheduled", partial(os.sched_getscheduler, 0), _set_scheduler
+        policy = _if_permitted(lambda before: os.sched_setscheduler(0, before, os.sched_param(0)))
+        yield "how it is scheduled", partial(os.sched_getscheduler, 0), policy
 
 
-def _set_priority(before: int) -> None:
-    """Set the priority, which only some users may raise again. For the others the change is named all the same."""
-    with suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, before)
+def _if_permitted(write: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Write a setting that only some users may. For the others the change is named all the same."""
 
+    def attempt(before: Any) -> None:
+        with suppress(PermissionError):
+            write(before)
 
-def _set_scheduler(before: int) -> None:
-    """Set the policy, which only some users may do. For the others the change is named all the same."""
-    with suppress(PermissionError):
-        os.sched_setscheduler(0, before, os.sched_param(0))
+    return attempt
 
 
 def _processors_of_threads() -> set[frozenset[int]]:
@@ -209,10 +212,6 @@ def _decimal_context() -> tuple[Any, ...]:
     return (*settings, [], raised)
 
 
-def _set_decimal_context(before: tuple[Any, ...]) -> None:
-    decimal.setcontext(decimal.Context(*before))
-
-
 def _set_garbage_collection(before: tuple[bool, tuple[int, int, int]]) -> None:
     (gc.enable if before[0] else gc.disable)()
     gc.set_threshold(*before[1])
@@ -223,10 +222,6 @@ _FUNCTIONS: Final = {
     module: tuple(name for name, each in vars(module).items() if callable(each)) for module in (np, np.linalg, np.fft)
 }
 _GETTERS: Final = [(vars(module), itemgetter(*names)) for module, names in _FUNCTIONS.items()]
-
-
-def _functions_of_numpy() -> tuple[tuple[Any, ...], ...]:
-    return tuple(get(names) for names, get in _GETTERS)
 
 
 def _set_functions_of_numpy(before: tuple[tuple[Any, ...], ...]) -> None:
@@ -262,10 +257,6 @@ _TIMERS: Final = tuple(
 
 #: The function without the conversion to names, which takes ten times as long.
 _handler_of: Final[Callable[[int], Any]] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
-
-
-def _signal_handlers() -> list[Any]:
-    return [_handler_of(number) for number in _SIGNALS]
 
 
 def _set_signal_handlers(before: list[Any]) -> None:
@@ -326,10 +317,6 @@ def _set_file(name: str, file: Any) -> None:
 def _is_strict(each: Any) -> bool:
     """Whether a filter makes exceptions of warnings, or shows each of all. Libraries add others when they are imported."""
     return bool(each[0] == "error" or each[:4] == ("always", None, Warning, None))
-
-
-def _strict_filters() -> list[Any]:
-    return _strict_of(tuple(warnings.filters))
 
 
 @lru_cache(maxsize=1)

@@ -30,9 +30,7 @@ from warpladder.collectors.core.messages import (
     Captured,
     Crashed,
     Describe,
-    DescribeAllReduce,
     Described,
-    JobEnd,
     Measure,
     Question,
     Refused,
@@ -82,34 +80,6 @@ class MachineFacts:
     source: str
 
 
-class _Unbreakable(Progress):
-    """Forwards to another Progress, until that fails: a closed terminal or pipe must not end a recording."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress_shown = progress
-
-    def compiling(self, finished: int, jobs: int, longest: str) -> None:
-        self._tell(lambda: self._progress_shown.compiling(finished, jobs, longest))
-
-    def start(self, jobs: int) -> None:
-        self._tell(lambda: self._progress_shown.start(jobs))
-
-    def limit(self, seconds: float) -> None:
-        self._tell(lambda: self._progress_shown.limit(seconds))
-
-    def job(self, text: str) -> None:
-        self._tell(lambda: self._progress_shown.job(text))
-
-    def advance(self) -> None:
-        self._tell(self._progress_shown.advance)
-
-    def _tell(self, say: Callable[[], None]) -> None:
-        try:
-            say()
-        except OSError:
-            self._progress_shown = Progress()
-
-
 class Recorder:
     """One recording: its state, and the child process that measures.
 
@@ -133,7 +103,7 @@ class Recorder:
         machine: MachineFacts | None = None,
         plan_ns: int = 0,
     ) -> None:
-        self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
+        self._plan, self._collector, self._progress = plan, collector, progress or Progress()
         self._start_ranks, self._start_child = start_ranks, start_child or partial(ChildProcess, collector.name)
         self._children: dict[int, Child] = {}  # by number of ranks
         self._machine = machine
@@ -200,7 +170,7 @@ class Recorder:
         kernel_cache.share_with_libraries()
         with suppress(OSError):  # the first question raises it again
             self._children[1] = self._start_child(self._early)
-        self._collector.compile_ahead(self._plan, self._progress.compiling, self._stop.check)
+        self._collector.compile_ahead(self._plan, partial(self._show, "compiling"), self._stop.check)
 
     def _modules(self) -> list[str]:
         """Return the modules that the planned variants import. The child imports them early: PyTorch takes seconds."""
@@ -217,19 +187,19 @@ class Recorder:
         return list(dict.fromkeys(module for modules in requires for module in modules))
 
     def _describe(self) -> None:
-        self._progress.start(len(self._plan.jobs) * self._plan.limits.processes + 1)
+        self._show("start", len(self._plan.jobs) * self._plan.limits.processes + 1)
         if self._plan.limits.budget_s is not None:
-            self._progress.limit(self._plan.limits.budget_s)
-        self._progress.job("ceilings of this machine")
+            self._show("limit", self._plan.limits.budget_s)
+        self._show("job", "ceilings of this machine")
         if self._machine is None:
             self._ask_ceilings(1, Describe(self._plan.limits.ceilings_by_size), "the device could not be described")
             for gpus, sizes in self._collector.averages(self._plan).items():
                 why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
-                self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)
+                self._ask_ceilings(gpus, Describe(all_reduces=tuple(sizes)), why)
         else:
             self._journal.note(rows_event({"run": [self._machine.facts], "ceilings": self._machine.ceilings}))
             self._diagnose("info", Source.CEILINGS, self._machine.source)
-        self._progress.advance()
+        self._show("advance")
 
     def _ask_ceilings(self, gpus: int, question: Question, else_say: str) -> None:
         """Ask a child for facts and ceilings, and store them."""
@@ -299,14 +269,14 @@ class Recorder:
             job = replace(planned, cells=tuple(cell for cell in planned.cells if not results.is_lost(cell)))
             among = f" among {job.gpus}" if job.gpus > 1 else ""
             of = f", process {process + 1} of {self._plan.limits.processes}" if self._plan.limits.processes > 1 else ""
-            self._progress.job(f"{job.workload.name} {job.case}{among}{of}")
+            self._show("job", f"{job.workload.name} {job.case}{among}{of}")
             started = time.monotonic()
             self._spare_s = self._spare(number, process, deadline - started) if process else 0.0
             if job.cells:
                 self._measure_job(job, process)
             if process == 0:
                 self._took_s.append(time.monotonic() - started)
-            self._progress.advance()
+            self._show("advance")
 
     def _spare(self, number: int, process: int, left_s: float) -> float:
         """Seconds of the budget for a job beyond those that it took in the first process: an equal share for all that are to come."""
@@ -388,12 +358,16 @@ class Recorder:
         return self._children[gpus]
 
     def _end_child(self, gpus: int, patience_s: float = 0.0) -> None:
+        """End a child. After a second signal, or some time after the first, it is not waited for."""
         if gpus in self._children:
-            self._children.pop(gpus).stop(patience_s, self._hurry)
+            self._children.pop(gpus).stop(patience_s, lambda: self._stop.again or self._stop.seconds_ago > STOP_TIMEOUT_S)
 
-    def _hurry(self) -> bool:
-        """Whether to stop waiting for a child to exit: after a second signal, or some time after the first."""
-        return self._stop.again or self._stop.seconds_ago > STOP_TIMEOUT_S
+    def _show(self, what: str, *arguments: object) -> None:
+        """Tell the progress, until that fails: a closed terminal or pipe must not end a recording."""
+        try:
+            getattr(self._progress, what)(*arguments)
+        except OSError:
+            self._progress = Progress()
 
     def _diagnose(self, severity: str, source: str, text: str) -> None:
         self._journal.note(diagnostic_event(severity, source, text), durable=False)
@@ -414,12 +388,11 @@ class _Answers:
                 self.tables[table] += rows
             case Captured(batch):
                 self.captured += [batch] if batch else []
+                return True
             case Crashed(cell, status, detail):
                 raise ChildLost(cell, status, detail)
             case Refused(why):
                 self._fail(why)
-                return True
-            case JobEnd():
                 return True
         return False
 

@@ -24,9 +24,7 @@ from warpladder.collectors.core.messages import (
     Captured,
     Crashed,
     Describe,
-    DescribeAllReduce,
     Described,
-    JobEnd,
     Measure,
     Question,
     Refused,
@@ -118,7 +116,7 @@ def serve(
     collector: Collector,
     modules: Sequence[str] = (),
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
-    ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda question: [],
+    ceilings_of: Callable[[Sequence[int]], list[dict[str, Any]]] = lambda sizes: [],
 ) -> None:
     """Answer questions until the pipe closes.
 
@@ -128,7 +126,7 @@ def serve(
         collector: the collector that measures.
         modules: modules to import before the first question; missing ones are skipped.
         benches_of: returns the benches for a job by kind of variant; None for the collector's own.
-        ceilings_of: returns rows of `ceilings` that ranks measure together.
+        ceilings_of: returns rows of `ceilings` that ranks measure together, for these bytes of all-reduces.
     """
     capture = collector.start_capture()
     alone = collector.make_benches()
@@ -142,17 +140,16 @@ def serve(
             progress[CELL] = -1
             progress[STEP] += 1
             try:
-                if isinstance(question, Describe):
+                if isinstance(question, Describe) and question.all_reduces:
+                    connection.send(Described({}, ceilings_of(question.all_reduces)))
+                elif isinstance(question, Describe):
                     connection.send(Described(*collector.describe(question.by_size)))
-                elif isinstance(question, DescribeAllReduce):
-                    connection.send(Described({}, ceilings_of(question)))
                 else:
                     capture.begin()
                     report = PipeReporter(connection, progress, question.job.cells)
                     benches = benches_of(question.job) if benches_of else alone
                     measure_case(question.job, _loaded(question, report), benches, question.turn, report)
                     connection.send(Captured(capture.take()))
-                    connection.send(JobEnd())
             except CellCrashed as crash:
                 connection.send(Crashed(crash.cell, crash.status, crash.detail))
                 return

@@ -11,7 +11,6 @@ from cuda.bindings import nvrtc
 
 from warpladder.collectors.core.kernel_cache import key_of, read, write
 from warpladder.collectors.cuda import assembly, headers
-from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.declare.sources import with_full_paths
 
@@ -27,6 +26,31 @@ _VERSION_OF_PTX = re.compile(r"(?:\s|//[^\n]*\n)*\.version\s")
 _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 _LINE_OF_PTX = re.compile(r"\s*\.(loc|file)\s")
 _SERIALIZED = re.compile(r"wgmma\S* instructions are serialized .* in the function '(\S+)'")
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel of a compiled module, and its registers, shared memory and spills.
+
+    Attributes:
+        serialized: ptxas waits for each product of a warpgroup (wgmma) before it starts the next one.
+    """
+
+    symbol: str
+    registers: int
+    static_shared_bytes: int
+    spill_bytes: int
+    serialized: bool = False
+
+
+@dataclass(frozen=True)
+class CompiledModule:
+    """Machine code, its kernels by name expression, and the intermediate code (PTX) that it was made from."""
+
+    cubin: bytes
+    kernels: dict[str, CompiledKernel]
+    constants: dict[str, str]
+    ptx: str = ""
 
 
 class CompileError(Exception):

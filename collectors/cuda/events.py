@@ -30,8 +30,7 @@ from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library
-from warpladder.collectors.cuda.compiled import CompiledModule
-from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.cuda.compiler import CompiledModule, compile_variant
 from warpladder.collectors.cuda.device import batch_size, cold_executions, current_device
 from warpladder.collectors.cuda.gpu_state import is_throttled
 from warpladder.collectors.cuda.input_sets import InputSets

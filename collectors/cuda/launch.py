@@ -10,7 +10,7 @@ from cupy.cuda.function import Module
 
 from warpladder.collectors.core.bench import Unavailable
 from warpladder.collectors.core.verify import poison
-from warpladder.collectors.cuda.compiled import CompiledModule
+from warpladder.collectors.cuda.compiler import CompiledModule
 from warpladder.collectors.cuda.tensor_maps import encode
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffer, Buffers, Launch, TensorMap

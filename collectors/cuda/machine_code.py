@@ -9,7 +9,7 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.code_rows import Instruction, Place, code_row, launch_rows
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.cuda import compiler
-from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
+from warpladder.collectors.cuda.compiler import CompiledKernel, CompiledModule
 from warpladder.collectors.cuda.disassembly import disassemble_all
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.data import source_text

@@ -12,8 +12,8 @@ from cupy.cuda import runtime
 
 from warpladder.collectors.core.bench import BenchCommunicator
 from warpladder.collectors.core.plan import BufferRows
+from warpladder.collectors.cuda.allreduce import Gathered
 from warpladder.collectors.cuda.launch import bind, make_scratch
-from warpladder.collectors.cuda.nccl import Gathered
 from warpladder.collectors.cuda.pinned import PinnedBuffers, Together
 from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
 from warpladder.workloads.api import Array, Buffer, Buffers

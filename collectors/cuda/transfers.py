@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from warpladder.collectors.core.plan import BufferRows, check_covered, rows_of
-from warpladder.collectors.cuda.streams import Event, Stream
+from warpladder.collectors.cuda.steps import Event, Stream
 from warpladder.workloads.api import (
     Buffer,
     Case,

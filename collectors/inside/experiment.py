@@ -19,7 +19,7 @@ from cupy.cuda import runtime
 from warpladder.collectors.core.bench import Operation
 from warpladder.collectors.cuda import compiler
 from warpladder.collectors.cuda.assembly import assemble
-from warpladder.collectors.cuda.compiled import CompiledModule
+from warpladder.collectors.cuda.compiler import CompiledModule
 from warpladder.collectors.cuda.disassembly import disassemble
 from warpladder.collectors.cuda.events import CudaBench
 from warpladder.collectors.cuda.launch import load

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
-from warpladder.collectors.jobs import clocks, engine, findings, placing, reports, stragglers
+from warpladder.collectors.jobs import clocks, engine, placing, reports, stragglers
 from warpladder.collectors.jobs.messages import is_message
 from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank
 from warpladder.collectors.kineto import parse as kineto
@@ -29,6 +29,7 @@ from warpladder.data.arrays import Int64s, integers, numbered
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 from warpladder.data.store.ranks import FOLDER, folder_of, joined, written
+from warpladder.data.words import first_of
 from warpladder.errors import Error
 
 #: Names of profiles that a folder is searched for.
@@ -124,7 +125,7 @@ def import_job(
     with open_writer(data_dir, started, label, _COMPRESSION_LEVEL) as writer:
         runs = {each.rank: written(folder_of(folder, each.rank)) for each in good if each.rank is not None}
         _write_tables(writer, folder, done, notes)
-        findings.tell({rank: run.table("diagnostics").to_dict("records") for rank, run in runs.items()}, notes)
+        tell({rank: run.table("diagnostics").to_dict("records") for rank, run in runs.items()}, notes)
         writer.append("run", [_run_row(writer.run_id, request, runs, started)])
         writer.append("diagnostics", notes.finish())
         (folder / FOLDER).rename(writer.staging.tables / FOLDER)
@@ -463,3 +464,53 @@ def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started:
         "source": single.name if single else request.paths[0].resolve().parent.name,
         "source_sha256": files.sha256(single) if single else None,
     }
+
+
+#: A count at the begin of a text, and all its numbers.
+_COUNT: Final = re.compile(r"(\d[\d,]*) (?=\D)")
+_NUMBER: Final = re.compile(r"\d[\d,.]*")
+_NAMED_IN_FINDINGS: Final = 8
+_SERIOUS: Final = ("warning", "error")
+
+
+def tell(of_ranks: Mapping[int, Iterable[Mapping[Any, Any]]], notes: Notes) -> None:
+    """Add the warnings and errors of the ranks to those of their job.
+
+    Texts that differ by their numbers are one: with the sum, where they begin with a count and differ by nothing else, else with the numbers
+    of the first rank that has them.
+
+    Args:
+        of_ranks: rows of `diagnostics` by rank.
+        notes: receives them; what it has already is not told twice.
+    """
+    told = {row["text"] for row in notes.rows}
+    found: dict[tuple[str, str, str], dict[int, list[str]]] = {}
+    for rank, rows in sorted(of_ranks.items()):
+        for row in rows:
+            if row["severity"] in _SERIOUS and row["text"] not in told:
+                key = row["severity"], row["source"], _NUMBER.sub("#", row["text"])
+                found.setdefault(key, {}).setdefault(rank, []).append(row["text"])
+    for (severity, source, _), texts in found.items():
+        text = _joined([text for each in texts.values() for text in each])
+        same = [rank for rank, own in texts.items() if text in own] or list(texts)
+        others = [rank for rank in texts if rank not in same]
+        of = _named(same, len(of_ranks)) + (f"; with other numbers on {_named(others, len(of_ranks))}" if others else "")
+        notes.add(severity, source, text if len(of_ranks) == 1 else f"{text} ({of})")
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """One text for several that differ by their numbers."""
+    if len(set(texts)) == 1 and not _COUNT.match(texts[0]):
+        return texts[0]
+    counts = [_COUNT.match(text) for text in texts]
+    rests = {text[count.end() :] for text, count in zip(texts, counts, strict=True) if count}
+    if len(rests) == 1 and all(counts):
+        return f"{sum(int(count[1].replace(',', '')) for count in counts if count):,} {rests.pop()}"
+    return texts[0]
+
+
+def _named(ranks: Sequence[int], of: int) -> str:
+    """`rank 3`, `ranks 0, 2, 5`, or `all 8 ranks`."""
+    if len(ranks) == of:
+        return f"all {of} ranks"
+    return f"rank{'s' if len(ranks) > 1 else ''} {first_of(ranks, _NAMED_IN_FINDINGS)}"

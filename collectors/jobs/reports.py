@@ -12,8 +12,7 @@ from warpladder.collectors.nsight_systems.source import exported, open_report
 from warpladder.collectors.trace.device_tables import KERNEL
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import WORK, Part, pairs
-from warpladder.collectors.trace.ranges import process_of
-from warpladder.collectors.trace.report import Report, Strings
+from warpladder.collectors.trace.report import Report, Strings, process_of
 from warpladder.data.communication import is_communication
 from warpladder.errors import Error
 

@@ -13,7 +13,7 @@ from warpladder.collectors.kineto.columns import Codes, Texts, int_column, numbe
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
-from warpladder.collectors.trace.ranges import process_of
+from warpladder.collectors.trace.report import process_of
 from warpladder.data import nesting
 from warpladder.data.arrays import Int64s
 from warpladder.data.columns import FAR

@@ -174,11 +174,7 @@ class _Launches:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        parts = [
-            (integers(batch["correlationId"]), integers(batch["globalTid"]), integers(batch["start"]))
-            for batch in report.batches(tables.API, ("correlationId", "globalTid", "start"))
-        ]
-        correlation, thread, start = map(np.concatenate, zip((np.empty(0, np.int64),) * 3, *parts, strict=True))
+        correlation, thread, start = report.arrays(tables.API, ("correlationId", "globalTid", "start"))
         self._thread, self._start, self._places = thread, start, Places(correlation)
 
     def find(self, correlation: Int64s) -> Int64s:
@@ -194,12 +190,11 @@ class _Launches:
         """All device work with a call."""
         parts = []
         for table in (tables.KERNEL, tables.COPY, tables.SET):
-            for batch in self._report.batches(table, ("correlationId", "start", "end")):
-                place = self.find(integers(batch["correlationId"]))
-                known = place >= 0
-                times = (integers(batch[name])[known] for name in ("start", "end"))
-                parts.append((self._thread[place[known]], self._start[place[known]], *times))
-        return LaunchedWork(*map(np.concatenate, zip((np.empty(0, np.int64),) * 4, *parts, strict=True)))
+            correlation, start, end = self._report.arrays(table, ("correlationId", "start", "end"))
+            place = self.find(correlation)
+            known = place >= 0
+            parts.append((self._thread[place[known]], self._start[place[known]], start[known], end[known]))
+        return LaunchedWork(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _with_true_times(gathered: pa.Table, report: Report) -> pa.Table:
@@ -274,12 +269,9 @@ def _started(report: Report, path: Path, notes: Notes) -> datetime:
 
 def _facts(report: Report, head: Head, started: datetime, arguments: Sequence[str]) -> dict[str, Any]:
     """Columns of `run` except run_id, schema_version and label."""
-    devices: dict[int, int] = {}
-    for table in (tables.KERNEL, tables.COPY):
-        for batch in report.batches(table, ("deviceId",)):
-            for number, count in zip(*np.unique(integers(batch["deviceId"]), return_counts=True), strict=True):
-                devices[int(number)] = devices.get(int(number), 0) + int(count)
-    busiest = max(devices, key=lambda number: devices[number], default=0)
+    parts = [report.arrays(table, ("deviceId",))[0] for table in (tables.KERNEL, tables.COPY)]
+    devices, count = np.unique(np.concatenate(parts), return_counts=True)
+    busiest = devices[np.argmax(count)] if len(devices) else 0
     listed = head.device_properties if isinstance(head.device_properties, list) else []
     listed = [each for each in listed if isinstance(each, dict)]
     gpu = next((each for each in listed if each.get("id") == busiest), listed[0] if listed else {})

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from warpladder.collectors.kineto.events import Event
-from warpladder.collectors.trace.ranges import process_of, thread_of
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.report import ReportError, process_of, thread_of
 from warpladder.data.arrays import Int64s
 from warpladder.data.columns import FAR
 

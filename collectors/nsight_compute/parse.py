@@ -15,8 +15,7 @@ from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.nsight_compute import tables
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
-from warpladder.collectors.nsight_compute.facts import run_facts
-from warpladder.collectors.nsight_compute.header import MAGIC, read_header
+from warpladder.collectors.nsight_compute.facts import MAGIC, read_header, run_facts
 from warpladder.collectors.nsight_compute.reader import PLAIN
 from warpladder.collectors.nsight_compute.tables import ReportedCode, Tables
 from warpladder.collectors.trace.notes import Notes

@@ -277,7 +277,7 @@ Remarks: TypeAlias = Sequence[tuple[str, str]]
 def settled(path: Path) -> Iterator[tuple[Path, Remarks]]:
     """Yield the path of a database with all committed changes, and remarks. Valid for the duration of the block.
 
-    SQLite reads a `-wal` only if it may write beside the database. So both files are copied to a temporary folder and joined
+    A `-wal` beside it holds changes that are not in it yet, and a `-journal` undoes an interrupted write. SQLite reads a `-wal` only if it may write beside the database. So both files are copied to a temporary folder and joined
     there. The user's files stay unchanged.
 
     Raises:

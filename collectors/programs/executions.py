@@ -6,20 +6,18 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warpladder.collectors.core.bench import Pass
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.nvtx_ranges import DOMAIN as OURS
 from warpladder.collectors.core.nvtx_ranges import sample_text
-from warpladder.collectors.trace import coverage
+from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.device_tables import API, COPY, KERNEL, SET
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import read_ranges
-from warpladder.collectors.trace.ranges import process_of
-from warpladder.collectors.trace.report import Report, Strings
+from warpladder.collectors.trace.report import Report, Strings, process_of
 from warpladder.data import naming
-from warpladder.data.arrays import Int64s, integers
+from warpladder.data.arrays import Int64s
 from warpladder.data.names import Phase
 
 #: Domain of the ranges that the runner opens around executions; they are not taken over.
@@ -34,6 +32,8 @@ _RANGE, _DOMAIN_CREATED = 59, 75
 _NUMBER: Final = 1 << 30
 #: Kinds of copies (CUpti_ActivityMemcpyKind) -> phase.
 _COPIES: Final = {1: Phase.H2D, 2: Phase.D2H}
+#: In place of a time that is missing.
+_NONE: Final = np.iinfo(np.int64).min
 
 
 def execution_text(number: int) -> str:
@@ -78,11 +78,10 @@ class ProgramsReport(Report):
         """(process, CUDA ordinal) -> rows of device work."""
         rows: dict[tuple[int, int], int] = {}
         for table in (KERNEL, COPY, SET):
-            for batch in self._inner.batches(table, ["globalPid", "deviceId"]):
-                process, device = (integers(batch[name]) for name in ("globalPid", "deviceId"))
-                pairs, counts = np.unique(np.stack((process_of(process), device)), axis=1, return_counts=True)
-                for (owner, ordinal), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-                    rows[owner, ordinal] = rows.get((owner, ordinal), 0) + count
+            process, device = self._inner.arrays(table, ("globalPid", "deviceId"))
+            pairs, counts = np.unique(np.stack((process_of(process), device)), axis=1, return_counts=True)
+            for (owner, ordinal), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+                rows[owner, ordinal] = rows.get((owner, ordinal), 0) + count
         return rows
 
     def executions_at(self, time: Int64s) -> Int64s:
@@ -97,7 +96,10 @@ class ProgramsReport(Report):
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         for batch in self._inner.batches(table, integers, texts):
-            yield self._without_runner(batch) if table == _NVTX and "globalTid" in integers else batch
+            if table == _NVTX and "globalTid" in integers:
+                process = process_of(batch.column("globalTid").fill_null(0).to_numpy())
+                batch = batch.filter(pa.array(~np.isin(process, list(self._runners))))
+            yield batch
         if table == _NVTX:
             rows = self._ranges()
             yield pa.record_batch(
@@ -107,10 +109,6 @@ class ProgramsReport(Report):
                 ],
                 names=[*integers, *texts],
             )
-
-    def _without_runner(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        process = process_of(integers(batch["globalTid"]))
-        return batch.filter(pa.array(~np.isin(process, list(self._runners))))
 
     def _ranges(self) -> list[dict[str, Any]]:
         """Rows of NVTX_EVENTS: the domain in each process, and four nested ranges for each thread of each execution."""
@@ -130,26 +128,17 @@ class ProgramsReport(Report):
         """Execution and thread of each thread of the programs that called CUDA or opened a range."""
         threads: set[tuple[int, int]] = set()
         for table in (API, _NVTX):
-            for batch in self._inner.batches(table, ["start", "globalTid"]):
-                batch = batch.filter(batch.column("globalTid").is_valid())
-                thread = batch.column("globalTid").to_numpy()
-                execution = self.executions_at(integers(batch["start"], -1))
-                used = (execution >= 0) & ~np.isin(process_of(thread), list(self._runners))
-                pairs = np.unique(np.stack((execution[used], thread[used])), axis=1)
-                threads |= set(map(tuple, pairs.T.tolist()))
+            start, thread = self._inner.arrays(table, ("start", "globalTid"), -1)
+            execution = self.executions_at(start)
+            used = (execution >= 0) & (thread >= 0) & ~np.isin(process_of(thread), list(self._runners))
+            pairs = np.unique(np.stack((execution[used], thread[used])), axis=1)
+            threads |= set(map(tuple, pairs.T.tolist()))
         return sorted(threads)
 
 
 def _event(kind: int, text: str, thread: int, start: int, end: int | None) -> dict[str, Any]:
-    return {
-        "start": start,
-        "end": end,
-        "eventType": kind,
-        "globalTid": thread,
-        "textId": None,
-        "domainId": _NUMBER,
-        "text": text,
-    }
+    times = {"start": start, "end": end, "eventType": kind}
+    return {**times, "globalTid": thread, "textId": None, "domainId": _NUMBER, "text": text}
 
 
 def phase_samples(report: ProgramsReport) -> list[dict[str, Any]]:
@@ -157,55 +146,26 @@ def phase_samples(report: ProgramsReport) -> list[dict[str, Any]]:
 
     An execution without such work has no row. Work counts once where several pieces run at the same time.
     """
-    kernels = _spans(report, KERNEL)
-    copies = _spans(report, COPY)
-    parts = {Phase.COMPUTE: kernels[:2], **{phase: _of_kind(copies, kind) for kind, phase in _COPIES.items()}}
-    rows = []
-    for scope, (start, end) in parts.items():
-        busy = _busy(report, start, end)
-        rows += [
-            _row(cell, number, scope, nanoseconds)
-            for (cell, number), nanoseconds in zip(report.cells, busy.tolist(), strict=True)
-            if nanoseconds
-        ]
-    return rows
-
-
-def _spans(report: ProgramsReport, table: str) -> tuple[Int64s, Int64s, Int64s]:
-    """Start, end and kind of copy of each row that has times."""
-    parts: list[tuple[Int64s, ...]] = [(np.empty(0, np.int64),) * 3]
-    for batch in report.batches(table, ["start", "end", "copyKind"]):
-        timed = pc.and_(batch.column("start").is_valid(), batch.column("end").is_valid())
-        batch = batch.filter(timed)
-        parts.append(tuple(integers(batch[name]) for name in ("start", "end", "copyKind")))
-    start, end, kind = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return start, end, kind
-
-
-def _of_kind(spans: tuple[Int64s, Int64s, Int64s], kind: int) -> tuple[Int64s, Int64s]:
-    start, end, kinds = spans
-    return start[kinds == kind], end[kinds == kind]
+    start, end, kind = report.arrays(COPY, ("start", "end", "copyKind"), _NONE)
+    kernels = report.arrays(KERNEL, ("start", "end"), _NONE)
+    parts = {Phase.COMPUTE: kernels} | {phase: [start[kind == code], end[kind == code]] for code, phase in _COPIES.items()}
+    unknown = {**naming.SAME, **dict.fromkeys(naming.UNKNOWN), "gpus": 0}
+    return [
+        {**cell.key, **unknown, "scope": scope, "round": number, "duration_ns": nanoseconds}
+        for scope, times in parts.items()
+        for (cell, number), nanoseconds in zip(report.cells, _busy(report, *times).tolist(), strict=True)
+        if nanoseconds
+    ]
 
 
 def _busy(report: ProgramsReport, start: Int64s, end: Int64s) -> Int64s:
     """Length of the union of the spans that start in each execution, in ns."""
+    start, end = (column[(start != _NONE) & (end != _NONE)] for column in (start, end))
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum(end, start)[order]
     busy = np.zeros(len(report.cells), np.int64)
     first, last = np.searchsorted(start, report.start), np.searchsorted(start, report.end)
     some = np.flatnonzero(last > first)
     if len(some):
-        busy[some] = coverage.of_windows(start, end, first[some], last[some])[2]
+        busy[some] = attribution.of_windows(start, end, first[some], last[some])[2]
     return busy
-
-
-def _row(cell: Cell, number: int, scope: str, nanoseconds: int) -> dict[str, Any]:
-    return {
-        **cell.key,
-        **naming.SAME,
-        **dict.fromkeys(naming.UNKNOWN),
-        "gpus": 0,
-        "scope": scope,
-        "round": number,
-        "duration_ns": nanoseconds,
-    }

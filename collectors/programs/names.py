@@ -1,12 +1,18 @@
 """Names the workload, the case and the variants of a comparison of programs, from their command lines."""
 
+import hashlib
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
-from typing import Final
+from pathlib import Path, PurePath
+from typing import Any, Final
 
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.environment import without_folders
+from warpladder.data import naming
+from warpladder.data.files import one_line
+from warpladder.errors import Error
 
 #: The case of programs that share no argument.
 NO_ARGUMENTS: Final = "whole"
@@ -109,3 +115,182 @@ def _clean(text: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+
+
+#: Characters that only a shell interprets, outside of quotes; `$` and the backquote also within double quotes.
+_OF_SHELLS: Final = frozenset("|&;<>()$`*?[\n")
+_WITHIN_DOUBLE_QUOTES: Final = frozenset("$`")
+#: Characters with a meaning at the beginning of a word.
+_AT_THE_BEGINNING: Final = frozenset("~#")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_SHELL: Final = "/bin/sh"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program with its arguments.
+
+    Attributes:
+        text: the command line as the user wrote it.
+        words: the program and its arguments, as they are started.
+        shell: whether a shell runs `text`.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    shell: bool = False
+
+    @property
+    def own_words(self) -> tuple[str, ...]:
+        """The words that the user wrote, also where a shell runs them; one word if they cannot be split."""
+        if not self.shell:
+            return self.words
+        try:
+            return tuple(shlex.split(self.text)) or (self.text,)
+        except ValueError:
+            return (self.text,)
+
+    @property
+    def shown(self) -> str:
+        """The command line as text for a run: without the folders of its paths, in valid UTF-8."""
+        return " ".join(map(without_folders, self.own_words)).encode("utf-8", "replace").decode()
+
+
+def parse(text: str, *, shell: bool = False) -> Program:
+    """Split a command line into words, as a shell does.
+
+    Args:
+        text: a command line such as `./solver 2048`.
+        shell: run it by `/bin/sh`, so that pipes and variables work.
+
+    Raises:
+        Error: there is no program in it, its quotes are not closed, or it needs a shell.
+    """
+    if not text.strip():
+        raise Error("an empty command: name a program, as in: warpladder versus './old 2048' './new 2048'")
+    if shell:
+        return Program(text, (_SHELL, "-c", text), shell=True)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise Error(f"{one_line(text)}: cannot be split into words ({error}); close its quotes") from error
+    character = _for_a_shell(text)
+    if character:
+        description = "a line break" if character == "\n" else f"the character {character}"
+        raise Error(f"{one_line(text)}: {description} has a meaning to a shell only; quote it, or give --shell to run a shell")
+    if not words or not words[0]:
+        raise Error(f"{one_line(text)}: names no program; write for example './solver 2048'")
+    if _ASSIGNMENT.match(words[0]) and "/" not in words[0].partition("=")[0]:
+        raise Error(f"{one_line(text)}: sets a variable, which a shell does; write env {words[0]} …, or give --shell")
+    return Program(text, tuple(words))
+
+
+def parse_all(texts: Sequence[str], *, shell: bool = False) -> tuple[Program, ...]:
+    """Parse the command lines to compare.
+
+    Raises:
+        Error: there are fewer than two, or one cannot be measured.
+    """
+    if len(texts) < 2:
+        count = "no program" if not texts else "one program"
+        raise Error(
+            f"versus: {count} to compare; name two or more, each in quotes: warpladder versus './old 2048' './new 2048'"
+        )
+    return tuple(parse(text, shell=shell) for text in texts)
+
+
+def _for_a_shell(text: str) -> str:
+    """Return the first character that only a shell interprets; empty if there is none."""
+    quote, escaped, beginning = "", False, True
+    for character in text:
+        if escaped:
+            escaped = beginning = False
+            continue
+        if character == "\\" and quote != "'":
+            escaped = True
+        elif quote:
+            if character == quote:
+                quote = ""
+            elif quote == '"' and character in _WITHIN_DOUBLE_QUOTES:
+                return character
+        elif character in "'\"":
+            quote, beginning = character, False
+        elif character in _OF_SHELLS or (beginning and character in _AT_THE_BEGINNING):
+            return character
+        else:
+            beginning = character.isspace()
+    return ""
+
+
+#: Largest file that is hashed.
+_MOST_BYTES: Final = 1 << 28
+_EMPTY: Final = ("idea", "bottleneck", "next", "source_path", "min_compute_capability")
+_UNKNOWN: Final = ("registers", "shared_bytes", "spill_bytes", "transfer")
+
+#: A diagnostic of every run of programs.
+HOW_MEASURED: Final = (
+    "the variants are whole programs: operation is the wall-clock time from the start of the process until it and all that it "
+    "started have ended, which includes the start of the program and all of its input and output, read from a pipe. Precision is not known and stands as fp32, caches are as the "
+    "programs left them and stand as hot, and no floor is known"
+)
+
+
+def cells_of(names: Names) -> tuple[Cell, ...]:
+    """The cell of each program."""
+    return tuple(Cell(names.workload, variant, "", names.case) for variant in names.variants)
+
+
+def case_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Rows of `cases`. The work of a program is not known."""
+    return naming.case_rows([naming.CellName(cell.workload, cell.variant, cell.config, cell.case) for cell in cells])
+
+
+def variant_rows(cells: Sequence[Cell], programs: Sequence[Program], paths: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Rows of `variants`: the programs are the rungs of a ladder, in their order.
+
+    Args:
+        cells: the cell of each program.
+        programs: the programs.
+        paths: file of each program; None where there is none.
+    """
+    every = zip(cells, programs, paths, strict=True)
+    return [_variant(cell, rung, program, path) for rung, (cell, program, path) in enumerate(every)]
+
+
+def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[str, Any]:
+    text = source_text(program, path)
+    return {
+        "workload": cell.workload,
+        "variant": cell.variant,
+        "rung": rung,
+        "kind": "host",
+        "role": "rung",
+        "precision": "fp32",
+        "title": text.partition("\n")[0],
+        "source": "a whole program, timed from its start to its exit",
+        "source_text": text,
+        "source_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        **dict.fromkeys(_EMPTY, ""),
+        **dict.fromkeys(_UNKNOWN),
+    }
+
+
+def source_text(program: Program, path: str | None) -> str:
+    """The command line and a hash of each file that it names, without folders: a program that was built again has another text."""
+    files = program.own_words if program.shell else (path, *program.words[1:])
+    lines = [program.shown]
+    lines += [
+        f"{without_folders(file)}: SHA-256 {digest}" for file in dict.fromkeys(files) if file and (digest := _digest(file))
+    ]
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace").decode()
+
+
+def _digest(name: str) -> str:
+    """SHA-256 of a file; empty if the path is not a file, or if it cannot be read or is very large."""
+    try:
+        file = Path(name)
+        if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+            return ""
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except (OSError, ValueError):
+        return ""

@@ -2,12 +2,12 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from warpladder.collectors.core.bench import Failed
+from warpladder.collectors.programs.names import Program
 from warpladder.collectors.programs.runner import MOST_OUTPUT, Ended, Launch
-from warpladder.collectors.programs.words import Program
 from warpladder.data.files import one_line
 
 #: In the detail of a result, where outputs were not compared.
@@ -21,14 +21,6 @@ _MOST_OF_A_LINE: Final = 40
 _MOST_OF_STDERR: Final = 200
 
 Run = Callable[[Launch], Ended]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Columns `status` and `detail` of a result that is not ok."""
-
-    status: str
-    detail: str
 
 
 class Outputs:
@@ -52,7 +44,7 @@ class Outputs:
         """Whether outputs are judged at all."""
         return self._same or self._check is not None
 
-    def judge(self, variant: str, output: Path) -> Failure | None:
+    def judge(self, variant: str, output: Path) -> Failed | None:
         """Judge the output of a program; None if it is right.
 
         Args:
@@ -70,7 +62,7 @@ class Outputs:
             return None
         name, first_output = self._first
         differs = difference(first_output, output, "its first output" if name == variant else name)
-        return Failure("wrong_result", differs) if differs else None
+        return Failed("wrong_result", differs) if differs else None
 
     def other(self, variant: str, output: Path) -> str:
         """Where the output of a program differs from that of the first, in words, although none is judged; empty if it does not."""
@@ -82,15 +74,15 @@ class Outputs:
         differs = difference(first_output, output, name)
         return f"{differs}{OTHER_OUTPUT}" if differs else ""
 
-    def _checked(self, check: Program, output: Path) -> Failure | None:
+    def _checked(self, check: Program, output: Path) -> Failed | None:
         stderr = self._folder / "check"
         path = shutil.which(check.words[0])
         if path is None:
-            return Failure("wrong_result", f"--check {check.shown}: no such program; name one that reads the output")
+            return Failed("wrong_result", f"--check {check.shown}: no such program; name one that reads the output")
         ended = self._run(Launch(path, check.words, self._timeout_s, stdin=str(output), stderr=str(stderr)))
         if not ended.problem and ended.code == 0:
             return None
-        return Failure("wrong_result", f"--check {check.shown}: {why(ended, self._timeout_s, stderr)}")
+        return Failed("wrong_result", f"--check {check.shown}: {why(ended, self._timeout_s, stderr)}")
 
     def right(self, variant: str) -> str:
         """The facts about the output of a program that is ok."""
@@ -104,7 +96,7 @@ class Outputs:
         )
 
 
-def failure(ended: Ended, timeout_s: float, stderr: Path) -> Failure | None:
+def failure(ended: Ended, timeout_s: float, stderr: Path) -> Failed | None:
     """The failure of a run of a program; None if it exited with 0.
 
     Args:
@@ -114,9 +106,9 @@ def failure(ended: Ended, timeout_s: float, stderr: Path) -> Failure | None:
     """
     if not ended.problem and ended.code == 0:
         return None
-    killed = ended.code == -9 and not ended.problem
-    status = "timeout" if ended.problem == "timeout" else "out_of_memory" if killed else "launch_error"
-    return Failure(status, why(ended, timeout_s, stderr))
+    is_killed = ended.code == -9 and not ended.problem
+    status = "timeout" if ended.problem == "timeout" else "out_of_memory" if is_killed else "launch_error"
+    return Failed(status, why(ended, timeout_s, stderr))
 
 
 def why(ended: Ended, timeout_s: float, stderr: Path) -> str:

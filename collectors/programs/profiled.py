@@ -9,9 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from warpladder.collectors.nsight_systems.entry import NSYS, profile_command
 from warpladder.collectors.nsight_systems.parse import device_facts
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
-from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
+from warpladder.collectors.programs.record import Execution, NoTrace
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.trace.tables import write_tables
@@ -40,8 +40,7 @@ _FROM_THE_TRACE: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(NamedTuple):
     """The files that the profiler left.
 
     Attributes:
@@ -55,13 +54,15 @@ class Trace:
     failed: Sequence[tuple[Cell, str]]
 
 
-class NsightSystems(Profiler):
-    """Runs programs under Nsight Systems."""
+class NsightSystems:
+    """The `record.Profiler` that runs programs under Nsight Systems."""
 
     @contextmanager
     def profile(self, executions: Sequence[Execution], folder: Path, stop: Stop) -> Iterator[Trace]:
         plan, ends, report = (folder / name for name in ("executions.json", "ends.jsonl", "programs.nsys-rep"))
-        plan.write_text(json.dumps([_slower(asdict(execution.launch)) for execution in executions]))
+        plan.write_text(
+            json.dumps([{**asdict(each.launch), "timeout_s": _SLOWER * each.launch.timeout_s} for each in executions])
+        )
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_TRACED} import main; main({str(plan)!r}, {str(ends)!r})"
         printed = _run([*profile_command(report, capture_range=False), sys.executable, "-c", code], stop)
         if not report.exists():
@@ -99,10 +100,6 @@ class NsightSystems(Profiler):
             for cell, why in trace.failed
         ]
         return pa.concat_tables([samples, conform("samples", phases)]), [*notes.finish(), *failed]
-
-
-def _slower(launch: dict[str, Any]) -> dict[str, Any]:
-    return {**launch, "timeout_s": _SLOWER * launch["timeout_s"]}
 
 
 def _run(command: Sequence[str], stop: Stop) -> str:

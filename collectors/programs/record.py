@@ -1,38 +1,48 @@
 """Records a comparison of whole programs: warm-up and verification, shuffled rounds, verification of timed runs, and the run."""
 
 import math
+import multiprocessing
 import random
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from warpladder.collectors.core.bench import Failed, Pass, Reading
 from warpladder.collectors.core.cells import Cell, result_row
-from warpladder.collectors.core.environment import without_folders
+from warpladder.collectors.core.children import POLL_S, Guarded
+from warpladder.collectors.core.environment import CollectorError, without_folders
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.recording import begin_with, diagnostic_event, rows_event, withdrawn_event
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.collectors.programs import tables, words
-from warpladder.collectors.programs.launcher import Launcher
-from warpladder.collectors.programs.names import names_of
-from warpladder.collectors.programs.outputs import CANNOT_BE_KEPT, Failure, Outputs, failure
-from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
+from warpladder.collectors.programs.names import (
+    HOW_MEASURED,
+    Program,
+    case_rows,
+    cells_of,
+    names_of,
+    parse,
+    parse_all,
+    variant_rows,
+)
+from warpladder.collectors.programs.outputs import CANNOT_BE_KEPT, Outputs, failure
 from warpladder.collectors.programs.runner import HAS_SUBREAPERS, Ended, Launch, Waiting
-from warpladder.collectors.programs.words import Program
 from warpladder.data import naming
 from warpladder.data.names import Source, diagnostic_row
-from warpladder.data.store import conform
+from warpladder.data.store import RunWriter, conform
 from warpladder.errors import Error
 
 HOW: Final = Pass("operation", "hot")
@@ -51,6 +61,63 @@ _STATE: Final = dict.fromkeys(naming.UNKNOWN)
 
 #: Receives what is done now as a text, the number of rounds done, and the number of all rounds (None if it is not known).
 ShowProgress = Callable[[str, int, int | None], None]
+
+
+_RUNNER: Final = "warpladder.collectors.programs.runner"
+_STDERR: Final = 2
+
+
+class Launcher:
+    """The process that runs programs. It ends with this process, and everything that it started with it.
+
+    Args:
+        check: called before a program runs and meanwhile; an exception that it raises ends the wait.
+        told: called where a program has exited, and what it started runs on for seconds.
+
+    Raises:
+        CollectorError: the process cannot be started.
+    """
+
+    def __init__(
+        self, check: Callable[[], None] = lambda: None, show: Callable[[Waiting], None] = lambda waiting: None
+    ) -> None:
+        self._check, self._show = check, show
+        self._connection, runner_end = multiprocessing.Pipe()
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {_RUNNER} import main; main({runner_end.fileno()})"
+        try:
+            with runner_end:
+                command = [sys.executable, "-c", code]
+                self._process = Guarded(command, pass_fds=(runner_end.fileno(),), stdin=subprocess.DEVNULL, stdout=_STDERR)
+        except OSError as error:
+            raise CollectorError(
+                f"the process that runs the programs cannot be started ({error.strerror}); try again"
+            ) from error
+
+    def run(self, launch: Launch) -> Ended:
+        """Run a program and return how it ended.
+
+        Raises:
+            CollectorError: the process that runs the programs died.
+        """
+        self._check()
+        try:
+            self._connection.send(launch)
+            while True:
+                while not self._connection.poll(POLL_S):
+                    self._check()
+                message: Ended | Waiting = self._connection.recv()
+                if isinstance(message, Ended):
+                    return message
+                self._show(message)
+        except (EOFError, ConnectionError) as error:
+            raise CollectorError(f"{launch.words[0]}: the process that runs it died; record again") from error
+
+    def __enter__(self) -> "Launcher":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._connection.close()
+        self._process.end()
 
 
 @dataclass(frozen=True)
@@ -101,8 +168,8 @@ class Request:
             raise Error("--same-output and --check: both judge the outputs; give one of them")
         if name.strip() != name or not name.isprintable():
             raise Error(f"--name {name.strip()!r}: give one line of text")
-        programs = words.parse_all(texts, shell=shell)
-        return cls(programs, name, runs, warmup, timeout_s, same_output, words.parse(check, shell=shell) if check else None)
+        programs = parse_all(texts, shell=shell)
+        return cls(programs, name, runs, warmup, timeout_s, same_output, parse(check, shell=shell) if check else None)
 
     def arguments(self) -> list[str]:
         """The arguments of `warpladder versus` that are kept with the run, without folders."""
@@ -120,6 +187,34 @@ class Request:
         if self.runs is None:
             return LIMITS
         return replace(LIMITS, min_rounds=self.runs, max_rounds=self.runs, seconds=float("inf"))
+
+
+class NoTrace(Exception):
+    """The programs could not be profiled. The message is the reason."""
+
+
+class Execution(NamedTuple):
+    """A run of a program under the profiler: its cell, its round and how it is started."""
+
+    cell: Cell
+    round: int
+    launch: Launch
+
+
+class Profiler(Protocol):
+    """Runs the programs once more, and records what they do on the GPU; see `profiled.NsightSystems`."""
+
+    def profile(self, executions: Sequence[Execution], folder: Path, stop: Stop) -> AbstractContextManager[Any]:
+        """Run the programs, and return their trace, which can be read within the block. Raises NoTrace and Stopped."""
+        ...
+
+    def facts(self, trace: Any) -> dict[str, Any]:
+        """Columns of table `run` about the profiler and the GPU."""
+        ...
+
+    def add_trace(self, writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
+        """Write the trace  Returns the samples, including the samples of the trace, and rows of `diagnostics`."""
+        ...
 
 
 def record(
@@ -153,11 +248,11 @@ def record(
     """
     names = names_of([program.own_words for program in request.programs], request.name)
     paths = [shutil.which(program.words[0]) for program in request.programs]
-    cells = tables.cells_of(names)
+    cells = cells_of(names)
     first = begin_with(
         [[*cell.key.values(), 1] for cell in cells],
-        tables.case_rows(cells),
-        tables.variant_rows(cells, request.programs, paths),
+        case_rows(cells),
+        variant_rows(cells, request.programs, paths),
         "host_clock",
         label,
         datetime.now(UTC),
@@ -166,7 +261,7 @@ def record(
     with ExitStack() as stack:
         journal = Journal(data_dir, first, profiler.add_trace if profiler is not None else None)
         try:
-            journal.note(diagnostic_event("info", Source.PROGRAMS, tables.HOW_MEASURED))
+            journal.note(diagnostic_event("info", Source.PROGRAMS, HOW_MEASURED))
             if not HAS_SUBREAPERS:
                 journal.note(diagnostic_event("warning", Source.PROGRAMS, _GROUP_ONLY))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpladder-")))
@@ -286,9 +381,8 @@ class _Measurement:
     def _verify(self, cell: Cell) -> None:
         output = self._folder / "output"
         self._run(cell, stdout=output)
-        wrong = self._outputs.judge(cell.variant, output)
-        if wrong is not None:
-            raise _failed(wrong)
+        if wrong := self._outputs.judge(cell.variant, output):
+            raise wrong
 
     def _tell_other_output(self, cell: Cell) -> None:
         """Run a program whose output need not be that of the first, and tell whether it is. One that cannot be kept is dropped."""
@@ -310,8 +404,7 @@ class _Measurement:
         for place in range(_JUDGED_RUNS):
             output = self._stdout_file(cell, place)
             if output.exists():
-                wrong = self._outputs.judge(cell.variant, output)
-                if wrong is not None:
+                if wrong := self._outputs.judge(cell.variant, output):
                     raise Failed(wrong.status, f"right at first, and not when it was timed: {wrong.detail}")
                 self._judged_runs[cell] += 1
 
@@ -388,9 +481,8 @@ class _Measurement:
         self._running = cell
         ended = self._launcher.run(launch)
         self._after_ns[cell] = max(self._after_ns.get(cell, 0), ended.after_ns)
-        failed = failure(ended, launch.timeout_s, Path(launch.stderr))
-        if failed is not None:
-            raise _failed(failed)
+        if failed := failure(ended, launch.timeout_s, Path(launch.stderr)):
+            raise failed
         return ended
 
     def _launch(self, cell: Cell, *, stdout: Path | None = None, padding: int | None = None) -> Launch:
@@ -425,7 +517,3 @@ _RAN_ON: Final = (
 _GROUP_ONLY: Final = (
     "processes that leave the process group of a program are not waited for, since this system has no subreapers, as Linux has"
 )
-
-
-def _failed(failure: Failure) -> Failed:
-    return Failed(failure.status, failure.detail)

@@ -77,13 +77,6 @@ class Started:
 
 
 @dataclass(frozen=True)
-class RanksStarted:
-    """The first answer of rank 0, if the ranks can work together."""
-
-    ranks: Sequence[Started]
-
-
-@dataclass(frozen=True)
 class Launcher:
     """A program that starts ranks.
 
@@ -216,7 +209,7 @@ class RankedChild(Child):
                 self.connection = self._accept(listener, check)
                 while not self.connection.poll(POLL_S):
                     check()
-                answer: RanksStarted | Refused = self.connection.recv()
+                answer: Sequence[Started] | Refused = self.connection.recv()
             except BaseException as error:
                 lost = isinstance(error, EOFError | ConnectionError)
                 why = self.why_dead() if lost else ("", "")
@@ -227,7 +220,7 @@ class RankedChild(Child):
         if isinstance(answer, Refused):
             self.stop()
             raise ChildLost(None, "launch_error", answer.why)
-        self._ranks = answer.ranks
+        self._ranks = answer
 
     def _accept(self, listener: socket.socket, check: Callable[[], None]) -> Connection:
         """Accept the connection of rank 0."""

@@ -99,10 +99,14 @@ class Local:
             case _:
                 outputs = getattr(operation, way)()
         declared = workload.buffers(share)[1]
-        fault = check_declared(outputs, declared) or _wrong_shape(outputs, share_of=declared)
+        fault = check_declared(outputs, declared)
+        for name, buffer in declared.items() if not fault else ():
+            if tuple(outputs[name].shape) != buffer.shape:
+                fault = fault or f"output {name} has shape {tuple(outputs[name].shape)}, not {buffer.shape}"
         if fault:
             raise Failed("wrong_result", fault)
-        return {name: _on_host(outputs[name]) for name in declared}
+        found = {name: outputs[name] for name in declared}
+        return {name: each if isinstance(each, np.ndarray) else each.get() for name, each in found.items()}
 
     def refresh(self, number: int) -> None:
         """Recompute the data that an operation derives from its inputs."""
@@ -135,17 +139,6 @@ class Local:
             self._bench.close()
         self._bench = None
         self._operations.clear()
-
-
-def _wrong_shape(outputs: Buffers, share_of: Mapping[str, Any]) -> str:
-    for name, buffer in share_of.items():
-        if tuple(outputs[name].shape) != buffer.shape:
-            return f"output {name} has shape {tuple(outputs[name].shape)}, not {buffer.shape}"
-    return ""
-
-
-def _on_host(array: Array) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else array.get()
 
 
 #: A call of a method of `Local`, such as `methodcaller("close")`, which all ranks execute at the same time. Its result or exception goes

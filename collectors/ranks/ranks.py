@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from warpladder.collectors.core.bench import MakeBench, classify
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.messages import DescribeAllReduce, Refused
+from warpladder.collectors.core.messages import Refused
 from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.worker import serve
 from warpladder.collectors.ranks.launchers import (
@@ -35,7 +35,6 @@ from warpladder.collectors.ranks.launchers import (
     PROGRESS_FILE,
     RANKS,
     SOCKET_FILE,
-    RanksStarted,
     Started,
     problem_of,
     processors_of,
@@ -67,7 +66,9 @@ class World:
         answers: dict[int, Any] = {}
         deadline = float("inf")
         while len(answers) < self.size:
-            rank, answer = self._answer(deadline) if answers else (0, attempt(commands[0], self._local))
+            rank, answer = (
+                self._receive(MPI.ANY_SOURCE, _ANSWER, deadline) if answers else (0, attempt(commands[0], self._local))
+            )
             if rank < 0:
                 self.abort(*next((rank, each) for rank, each in answers.items() if isinstance(each, Failure)))
             answers[rank] = answer
@@ -75,10 +76,6 @@ class World:
             if isinstance(answer, Failure):
                 deadline = min(deadline, time.monotonic() + _GRACE_S)
         return [answers[rank] for rank in range(self.size)]
-
-    def _answer(self, deadline: float) -> tuple[int, Any]:
-        """Return the next answer and its rank; rank -1 if none arrives in time."""
-        return self._receive(MPI.ANY_SOURCE, _ANSWER, deadline)
 
     def follow(self) -> None:
         """On the other ranks: execute the commands of rank 0 until there is none."""
@@ -109,6 +106,7 @@ class World:
             self._comm.send(None, rank, _COMMAND)
 
     def _receive(self, source: int, tag: int, deadline: float = float("inf")) -> tuple[int, Any]:
+        """Return the next message and its rank; rank -1 if none arrives in time."""
         began, status = time.monotonic(), MPI.Status()
         while (message := self._comm.improbe(source, tag, status)) is None:
             now = time.monotonic()
@@ -124,18 +122,14 @@ class World:
         self._comm.Abort(1)
 
 
-def _limit_threads(count: int) -> None:
-    """Limit BLAS and Numba, which host variants use, to this number of threads."""
-    threadpool_limits(count)
-    os.environ.setdefault("NUMBA_NUM_THREADS", str(count))
-
-
 def _place(comm: MPI.Comm, collector: str) -> Started:
     """Select this rank's GPU and processors by its number on its host."""
     started = Started(socket.gethostname(), os.getpid())
     host_ranks = comm.Split_type(MPI.COMM_TYPE_SHARED)
     number = host_ranks.rank
-    _limit_threads(processors_of(number, host_ranks.allgather(os.sched_getaffinity(0))))
+    threads = processors_of(number, host_ranks.allgather(os.sched_getaffinity(0)))
+    threadpool_limits(threads)  # of BLAS and Numba, which host variants use
+    os.environ.setdefault("NUMBA_NUM_THREADS", str(threads))
     if collector == "host_clock":
         return started
     try:
@@ -152,23 +146,18 @@ def _place(comm: MPI.Comm, collector: str) -> Started:
         return replace(started, problem=classify(error)[1])
 
 
-def _connect(folder: Path, ranks: int) -> tuple[Connection, Any]:
-    """Connect to the recorder. Returns the connection and the shared progress array."""
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(folder / SOCKET_FILE))
-        connection = Connection(client.detach())
-    return connection, np.memmap(folder / PROGRESS_FILE, np.int64, "r+", shape=(RANKS + ranks,))
-
-
 def _lead(world: World, collector: Collector, started: Sequence[Started]) -> None:
     """Rank 0: answer the recorder until it closes the connection."""
     folder = Path(os.environ.get(FOLDER_VARIABLE, ""))
     if not (folder / SOCKET_FILE).exists():
         text = f"runs on {started[0].host}, and the recorder on another host; name the recorder's first to the launcher"
         world.abort(0, Failure("launch_error", text))
-    connection, world.progress = _connect(folder, world.size)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(folder / SOCKET_FILE))
+        connection = Connection(client.detach())
+    world.progress = np.memmap(folder / PROGRESS_FILE, np.int64, "r+", shape=(RANKS + world.size,))
     problem = problem_of(started)
-    connection.send(Refused(problem) if problem else RanksStarted(started))
+    connection.send(Refused(problem) if problem else list(started))
     if problem:
         return
     makes = collector.make_benches()
@@ -177,8 +166,8 @@ def _lead(world: World, collector: Collector, started: Sequence[Started]) -> Non
         ranked = {make: partial(RankedBench, world, job.workload, kind) for kind, make in makes.items()}
         return {kind: ranked[make] for kind, make in makes.items()}
 
-    def ceilings_of(question: DescribeAllReduce) -> list[dict[str, Any]]:
-        return [world.allreduce_ceiling(nbytes) for nbytes in question.sizes]
+    def ceilings_of(sizes: Sequence[int]) -> list[dict[str, Any]]:
+        return [world.allreduce_ceiling(nbytes) for nbytes in sizes]
 
     serve(connection, world.progress, collector, benches_of=benches_of, ceilings_of=ceilings_of)
 
@@ -186,9 +175,8 @@ def _lead(world: World, collector: Collector, started: Sequence[Started]) -> Non
 def main(collector: Collector) -> None:
     """Run one rank until the recorder ends rank 0."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.setdefault(
-        "NCCL_NVLS_ENABLE", "0"
-    )  # NVLink multicast is not available everywhere, and NCCL hangs if only part of it is
+    # NVLink multicast is not available everywhere, and NCCL hangs if only part of it is.
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     comm = MPI.COMM_WORLD
     world = World(comm, collector.make_benches())
     try:

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.trace.attribution import SEVERAL, ByTime, LaunchedWork
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.ranges import process_of
-from warpladder.collectors.trace.report import Report, Strings, or_else
+from warpladder.collectors.trace.report import Report, Strings, or_else, process_of
 from warpladder.data import schema
 from warpladder.data.arrays import Int64s, Launches, integers
 from warpladder.data.columns import FAR, MOST_WORK

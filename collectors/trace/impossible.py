@@ -46,11 +46,7 @@ class _Records(NamedTuple):
 
     @classmethod
     def of(cls, report: Report, table: str) -> "_Records":
-        parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        parts += [
-            (integers(batch["start"], FAR), integers(batch["end"], FAR)) for batch in report.batches(table, ("start", "end"))
-        ]
-        start, end = map(np.concatenate, zip(*parts, strict=True))
+        start, end = report.arrays(table, ("start", "end"), FAR)
         if table == _RANGES:  # a range that is open at the end of the trace has no end
             end = np.where(end == FAR, start, end)
         return cls(start, end, (end >= start) & (start > -FAR) & (end < FAR))
@@ -165,10 +161,8 @@ def _covering(work: _Records, stream: Int64s, rows: Int64s) -> tuple[Int64s, Int
 
 def _launched_together(report: Report, tables: tuple[str, ...], rows: int) -> Bools:
     """Mark work that shares its launch with other work of its process; all of it where a reader gives up before its end."""
-    batches = [batch for table in tables for batch in report.batches(table, ("globalPid", "correlationId"))]
-    process, correlation = (
-        np.concatenate([integers(batch[name], -1) for batch in batches]) for name in ("globalPid", "correlationId")
-    )
+    parts = [report.arrays(table, ("globalPid", "correlationId"), -1) for table in tables]
+    process, correlation = map(np.concatenate, zip(*parts, strict=True))
     if len(process) != rows:
         return np.ones(rows, bool)
     order = np.lexsort((correlation, process))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from warpladder.collectors.trace.report import Report
-from warpladder.data.arrays import Int64s, integers
+from warpladder.data.arrays import Bools, Int64s
 from warpladder.data.columns import FAR, MOST_WORK
 
 #: Each allocation and release, by Nsight Systems with `--cuda-memory-usage=true`.
@@ -27,9 +27,9 @@ def rows(report: Report) -> Iterator[pa.Table]:
 
 
 def _of_allocator(report: Report) -> Iterator[pa.Table]:
-    columns = _joined(report, ALLOCATOR, ("globalPid", "deviceId", "start", IN_USE, RESERVED))
+    columns = report.arrays(ALLOCATOR, ("globalPid", "deviceId", "start", IN_USE, RESERVED), -1)
     process, device, start, used, reserved = (column[np.lexsort(columns[2::-1])] for column in columns)
-    fine = _is_time(start) & (process >= 0) & (device >= 0) & _is_size(used)
+    fine = _is_within(start, FAR) & (process >= 0) & (device >= 0) & _is_within(used, MOST_WORK)
     columns = [each[fine] for each in (report.process_numbers(process), device, start, used, reserved)]
     yield from _table(*columns, source="allocator")
 
@@ -37,10 +37,10 @@ def _of_allocator(report: Report) -> Iterator[pa.Table]:
 def _of_cuda(report: Report) -> Iterator[pa.Table]:
     """The bytes in use after each allocation and release. Bytes released without an allocation were in use from the start on."""
     allocates, releases = _codes(report, _OPERATIONS, "alloc", "dealloc"), _codes(report, _OPERATIONS, "dealloc")
-    columns = _joined(report, USAGE, ("globalPid", "deviceId", "start", "bytes", "memoryOperationType", "memKind"))
+    columns = report.arrays(USAGE, ("globalPid", "deviceId", "start", "bytes", "memoryOperationType", "memKind"), -1)
     process, device, start, size, operation, kind = (column[np.lexsort(columns[2::-1])] for column in columns)
-    fine = _is_time(start) & (process >= 0) & (device >= 0) & _is_size(size) & np.isin(kind, _codes(report, _KINDS, "device"))
-    fine &= np.isin(operation, [*allocates, *releases])
+    fine = _is_within(start, FAR) & (process >= 0) & (device >= 0) & _is_within(size, MOST_WORK)
+    fine &= np.isin(operation, [*allocates, *releases]) & np.isin(kind, _codes(report, _KINDS, "device"))
     process, device, start = report.process_numbers(process)[fine], device[fine], start[fine]
     change = np.where(np.isin(operation, allocates), size, -size)[fine]
     bounds = np.flatnonzero(np.diff(process, prepend=-1) | np.diff(device, prepend=-1)).tolist()
@@ -51,24 +51,14 @@ def _of_cuda(report: Report) -> Iterator[pa.Table]:
         yield from _table(*part, np.minimum(used, MOST_WORK), np.full(last - first, -1), source="cuda")
 
 
-def _joined(report: Report, table: str, names: tuple[str, ...]) -> list[Int64s]:
-    """Columns of a table; -1 for null."""
-    parts = [[integers(batch[name], -1) for name in names] for batch in report.batches(table, names)]
-    return [np.concatenate(column) for column in zip([np.empty(0, np.int64)] * len(names), *parts, strict=True)]
-
-
 def _codes(report: Report, table: str, word: str, other: str = "") -> list[int]:
     """The numbers of an enumeration whose names have a word, and not another."""
     named = [(row["id"], f"{row['name']} {row['label']}".lower()) for row in report.rows(table, ("id",), ("name", "label"))]
     return [number for number, name in named if word in name and not (other and other in name)]
 
 
-def _is_time(start: Int64s) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    return (start >= 0) & (start <= FAR)
-
-
-def _is_size(size: Int64s) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    return (size >= 0) & (size <= MOST_WORK)
+def _is_within(values: Int64s, most: int) -> Bools:
+    return np.asarray((values >= 0) & (values <= most))
 
 
 def _table(
@@ -82,6 +72,6 @@ def _table(
                 "start_ns": start,
                 "source": pa.array([source] * len(start), pa.string()),
                 "bytes": used,
-                "reserved_bytes": pa.array(reserved, mask=(reserved < 0) | (reserved > MOST_WORK)),
+                "reserved_bytes": pa.array(reserved, mask=~_is_within(reserved, MOST_WORK)),
             }
         )

@@ -1,16 +1,17 @@
 """Reads the NVTX ranges of a report in the order of `nesting`, with domains, parents and depths."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.ranges import Ranges, process_of
-from warpladder.collectors.trace.report import Report, Strings, as_dictionary, or_else
+from warpladder.collectors.trace.report import Report, Strings, as_dictionary, or_else, process_of
 from warpladder.data import nesting, schema
 from warpladder.data.advice import advice_of
 from warpladder.data.arrays import Int64s, integers, numbered
@@ -23,6 +24,30 @@ _FAR: Final = 1 << 62
 
 _FIELDS: Final = ("thread", "start", "end", "text", "domain", "style")
 _INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainId")
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Columns of all ranges; the index of a range is its `range_id`.
+
+    `thread` is Nsight's global thread id. The `end` of a range that was never closed is far in the future. `text` and `domain`
+    are indices into `texts` and `domains`; `style` is an index into `schema.RANGE_STYLES`.
+    """
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+    closed: npt.NDArray[np.bool_]
+    text: Int64s
+    texts: list[str]
+    domain: Int64s
+    domains: list[str]
+    parent: Int64s
+    depth: Int64s
+    style: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start)
 
 
 def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:

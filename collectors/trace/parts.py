@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
 from warpladder.collectors.trace.memory import ALLOCATOR, USAGE
-from warpladder.collectors.trace.ranges import process_of
-from warpladder.collectors.trace.report import Report
+from warpladder.collectors.trace.report import Report, process_of
 from warpladder.collectors.trace.synchronizations import EVENT, SYNCHRONIZATION
 from warpladder.data.arrays import Int64s, integers
 
@@ -83,9 +82,8 @@ class PartOfReport(Report):
     def _correlations(self, devices: Iterable[int]) -> Int64s:
         found = [np.empty(0, np.int64)]
         for table in WORK:
-            for batch in self._whole.batches(table, ["globalPid", "deviceId", "correlationId"]):
-                process, device = pairs(batch)
-                found.append(integers(batch["correlationId"])[(process == self._part.process) & np.isin(device, list(devices))])
+            owner, device, correlation = self._whole.arrays(table, ("globalPid", "deviceId", "correlationId"))
+            found.append(correlation[(process_of(owner) == self._part.process) & np.isin(device, list(devices))])
         return np.unique(np.concatenate(found))
 
     @property

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.core.environment import CollectorError
-from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data.advice import NSIGHT_SYSTEMS
 from warpladder.data.arrays import Int64s, integers
 
@@ -25,6 +24,16 @@ BATCH_ROWS: Final = 250_000
 TEXT_LIMIT: Final = 8192
 #: Seconds to wait for the reading thread at the end, which stops after the batch that it reads.
 _LAST_BATCH_S: Final = 1.0
+
+
+def process_of(global_id: Int64s) -> Int64s:
+    """Extract the process id from a global thread or process id (8 bits hardware, 8 VM, 24 process, 24 thread)."""
+    return (global_id >> 24) & 0xFF_FFFF
+
+
+def thread_of(global_id: Int64s) -> Int64s:
+    return global_id & 0xFF_FFFF
+
 
 Columns: TypeAlias = Mapping[str, frozenset[str]]
 
@@ -139,6 +148,11 @@ class Report(ABC):
                 rows = pa.record_batch(arrays, names=[*integers, *texts])
                 yield correction.of(rows, first) if correction else rows
                 first += len(rows)
+
+    def arrays(self, table: str, names: Sequence[str], otherwise: int = 0) -> list[Int64s]:
+        """Whole columns of integers, with a number in place of nulls."""
+        parts = [[integers(batch[name], otherwise) for name in names] for batch in self.batches(table, names)]
+        return [np.concatenate(column) for column in zip([np.empty(0, np.int64)] * len(names), *parts, strict=True)]
 
     def rows(self, table: str, integers: Sequence[str], texts: Sequence[str] = (), limit: int = 10_000) -> list[dict[str, Any]]:
         """Return the first `limit` rows of a small table."""

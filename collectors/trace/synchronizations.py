@@ -61,10 +61,7 @@ class _Records:
 
     def __init__(self, report: Report) -> None:
         columns = ("globalPid", "contextId", "eventId", "eventSyncId", "correlationId", "streamId")
-        parts = [[integers(batch[name], _NOTHING) for name in columns] for batch in report.batches(EVENT, columns)]
-        process, context, event, number, correlation, stream = map(
-            np.concatenate, zip([np.empty(0, np.int64)] * 6, *parts, strict=True)
-        )
+        process, context, event, number, correlation, stream = report.arrays(EVENT, columns, _NOTHING)
         self._stream, self._correlation = stream, correlation
         self._codes: dict[tuple[int, ...], int] = {}
         key = self._coded(process, context, event) << _CORRELATION_BITS | correlation

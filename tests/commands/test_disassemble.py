@@ -13,7 +13,7 @@ pytest.importorskip("cuda.bindings")
 from tests.commands.test_json import fits
 from warpladder.__main__ import command
 from warpladder.collectors.core.demangle import demangled, without_parameters
-from warpladder.collectors.cuda import compiler, cubin, disassembly
+from warpladder.collectors.cuda import compiler, disassembly, kernels_of_file
 from warpladder.collectors.cuda.kernels_of_file import known_architectures, runs_on
 from warpladder.installation import ROOT
 from warpladder.workloads.api import CudaVariant
@@ -132,10 +132,10 @@ def test_a_file_of_python_has_the_kernels_of_its_variants() -> None:
 def test_a_cubin_has_the_resources_that_the_compiler_reports(source: Path, arch: str) -> None:
     names = ["own::reversed", "horner", "scale", "many<3>"]
     module = compiler.compile_variant(CudaVariant("own", "own", "rung", source=source), names, arch)
-    header = cubin.read(module.cubin)
+    header = kernels_of_file.read_cubin(module.cubin)
     assert header.architecture == arch
     assert header.kernels == {
-        each.symbol: cubin.Resources(each.registers, each.static_shared_bytes) for each in module.kernels.values()
+        each.symbol: kernels_of_file.Resources(each.registers, each.static_shared_bytes) for each in module.kernels.values()
     }
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from warpladder.collectors.jobs import figures
+from warpladder.collectors.jobs import rank
 from warpladder.data import timeline
 from warpladder.data.iterations import Steps
 from warpladder.data.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
@@ -156,7 +156,7 @@ def test_each_nanosecond_of_each_gpu_has_one_step_and_one_class(seed: int, devic
     assert made.work, "the trace of each seed has device work"
     work, steps = made.columns()
     counted = made.classes()
-    for row in figures.device_rows(work):
+    for row in rank.device_rows(work):
         assert parts(row) == sum((each for (device, _), each in counted.items() if device == row["device"]), Counter())
     whole = timeline.breakdown(work)
     assert parts(whole) == sum(counted.values(), Counter())
@@ -173,15 +173,15 @@ def test_the_same_work_on_a_second_gpu_has_the_same_sums_there(seed: int) -> Non
     made = Made(seed, 1)
     assert made.work, "the trace of each seed has device work"
     alone, steps = made.columns()
-    (one,) = figures.device_rows(alone)
+    (one,) = rank.device_rows(alone)
     rows = timeline.iteration_rows(alone, steps)
     made.work += [(*row[:2], 1, *row[3:]) for row in made.work]
     both, _ = made.columns()
-    first, second = figures.device_rows(both)
+    first, second = rank.device_rows(both)
     assert (first, second) == (one, {**one, "device": 1})
     doubled = [{name: 2 * row[name] if name in one and name != "device" else row[name] for name in row} for row in rows]
     assert timeline.iteration_rows(both, steps) == doubled
-    of_stream = {(row["device"], row["stream"]): row for row in figures.idle_rows(both)}
+    of_stream = {(row["device"], row["stream"]): row for row in rank.idle_rows(both)}
     assert of_stream == {
-        (device, row["stream"]): {**row, "device": device} for row in figures.idle_rows(alone) for device in (0, 1)
+        (device, row["stream"]): {**row, "device": device} for row in rank.idle_rows(alone) for device in (0, 1)
     }

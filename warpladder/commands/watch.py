@@ -22,9 +22,8 @@ from warpladder.collectors.core.children import Guarded
 from warpladder.collectors.core.plan import PlanError
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.watch import snapshot
-from warpladder.collectors.watch.files import python_files
 from warpladder.collectors.watch.saves import LOOK_S, Saves
-from warpladder.collectors.watch.snapshot import listed
+from warpladder.collectors.watch.snapshot import listed, python_files
 from warpladder.commands import ending, watched
 from warpladder.commands.watched import Loaded, Message, Mistake, Recorded, Task
 from warpladder.dashboard.compare.between_runs import Recordings

@@ -12,8 +12,7 @@ from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.recorder import MachineFacts
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.watch import snapshot
-from warpladder.collectors.watch.files import kernel_files
-from warpladder.collectors.watch.snapshot import Change, Snapshot
+from warpladder.collectors.watch.snapshot import Change, Snapshot, kernel_files
 from warpladder.data import store
 from warpladder.errors import Error
 from warpladder.progress import TerminalProgress

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.collectors.core.judged import judged
+from warpladder.collectors.core.agreement import KnownOutputs
 from warpladder.collectors.core.alterations import Durations, alterable, altered, multiply, part_of
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.known_outputs import KnownOutputs
 from warpladder.collectors.core.rounds import Limits
 
 CELL = Cell("w", "v", "", "n=1")

@@ -60,7 +60,7 @@ def measured(child: ChildProcess, file: Path) -> list[str]:
     def take(answer: object) -> bool:
         if getattr(answer, "table", "") == "results":
             statuses.extend(row["status"] for row in answer.rows)  # type: ignore[attr-defined]
-        return type(answer).__name__ == "JobEnd"
+        return type(answer).__name__ == "Captured"
 
     child.ask(Measure(plan.jobs[0], TURN), plan.jobs[0].cells, 60.0, take)
     return statuses

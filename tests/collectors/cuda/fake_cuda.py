@@ -23,7 +23,6 @@ _OURS = (
     "gpu_state",
     "input_sets",
     "launch",
-    "nccl",
     "overlap",
     "pinned",
 )

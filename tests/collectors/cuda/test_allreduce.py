@@ -12,8 +12,7 @@ from tests.collectors.cuda.test_transfers import FakeEvent, FakeStream
 from warpladder.collectors.core.bench import OneProcess, Unavailable
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.recorder import Recorder
-from warpladder.collectors.cuda.averages import averaged_bytes, sizes_of
-from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
+from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, averaged_bytes, joined, rows_taken, sizes_of
 from warpladder.collectors.ranks.launchers import Launcher, gpus_here
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

@@ -38,7 +38,7 @@ def rank_of(size: int, rank: int) -> SimpleNamespace:
 def test_every_rank_has_all_of_it_though_each_host_brought_a_piece(
     monkeypatch: pytest.MonkeyPatch, log: list[tuple[int, ...]], ranks: int, count: int
 ) -> None:
-    cuda_nccl = install(monkeypatch, log, "nccl")  # type: ignore[arg-type]
+    cuda_nccl = install(monkeypatch, log, "allreduce")  # type: ignore[arg-type]
     copied: list[int] = []
 
     def memcpy(to: int, source: int, nbytes: int, kind: object, stream: int) -> None:

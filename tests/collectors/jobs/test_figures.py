@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.limits import cpu_seconds
-from warpladder.collectors.jobs import figures
+from warpladder.collectors.jobs import rank
 from warpladder.data import job_tables, timeline
 from warpladder.data.columns import Table
 from warpladder.data.iterations import Steps
@@ -115,10 +115,10 @@ def test_of_work_that_starts_together_the_work_launched_first_decides_in_any_ord
 
 def test_nothing_has_no_figures() -> None:
     work = work_of()
-    assert set(timeline.breakdown(work).values()) == set(figures.rank_columns(work).values()) == {0}
-    assert {*timeline.breakdown(work), *figures.rank_columns(work)} <= columns(job_tables.RANKS)
-    assert figures.idle_rows(work) == timeline.iteration_rows(work, NO_STEPS) == []
-    assert len(figures.kernel_rows(work, NO_STEPS)) == 0
+    assert set(timeline.breakdown(work).values()) == set(rank.rank_columns(work).values()) == {0}
+    assert {*timeline.breakdown(work), *rank.rank_columns(work)} <= columns(job_tables.RANKS)
+    assert rank.idle_rows(work) == timeline.iteration_rows(work, NO_STEPS) == []
+    assert len(rank.kernel_rows(work, NO_STEPS)) == 0
 
 
 def test_launches_count_their_calls_once_and_delays_only_forwards() -> None:
@@ -130,7 +130,7 @@ def test_launches_count_their_calls_once_and_delays_only_forwards() -> None:
         kernel(200_122, 200_180, (12, 22)),
         kernel(500_000, 500_001),
     )
-    assert figures.rank_columns(work) == {
+    assert rank.rank_columns(work) == {
         "launches": 5,
         "launch_ns": 10 + 8 + 9 + 10,
         "delay_ns": 90 + 100 + 0 + 100_100 + 200_100,
@@ -140,14 +140,14 @@ def test_launches_count_their_calls_once_and_delays_only_forwards() -> None:
 
 
 def test_a_delay_of_100_us_is_not_yet_delayed() -> None:
-    assert figures.rank_columns(work_of(kernel(100_010, 100_011, (0, 10))))["delayed"] == 0
-    assert figures.rank_columns(work_of(kernel(100_011, 100_012, (0, 10))))["delayed"] == 1
+    assert rank.rank_columns(work_of(kernel(100_010, 100_011, (0, 10))))["delayed"] == 0
+    assert rank.rank_columns(work_of(kernel(100_011, 100_012, (0, 10))))["delayed"] == 1
 
 
 def test_calls_of_different_threads_at_the_same_time_count_each() -> None:
     work = work_of(kernel(100, 105, (0, 10)), kernel(110, 400, (0, 10)))
     work.correlation[:] = 1, 2
-    assert figures.rank_columns(work)["launch_ns"] == 20
+    assert rank.rank_columns(work)["launch_ns"] == 20
 
 
 def test_work_belongs_to_the_iteration_of_its_launch() -> None:
@@ -232,21 +232,21 @@ def test_the_times_of_a_rank_with_two_gpus_are_sums_over_them() -> None:
     work = work_of(kernel(0, 50, (0, 1)), kernel(60, 100, (40, 41)), device=(0, 1))
     found = timeline.breakdown(work)
     assert (found["span_ns"], found["busy_ns"], found["host_wait_ns"]) == (200, 90, 110)
-    one, other = figures.device_rows(work)
+    one, other = rank.device_rows(work)
     assert set(one) == columns(job_tables.RANK_DEVICES) - {"rank"}
     assert (one["device"], one["span_ns"], one["busy_ns"]) == (0, 100, 50)
     assert (other["device"], other["busy_ns"], other["host_wait_ns"]) == (1, 40, 60)
     (row, last) = timeline.iteration_rows(work, steps_of((1, 0, 20), (2, 20, 60)))
     assert (row["device_start_ns"], row["device_end_ns"], row["span_ns"], row["busy_ns"]) == (0, 50, 100, 50)
     assert (last["device_start_ns"], last["device_end_ns"], last["span_ns"], last["busy_ns"]) == (60, 100, 80, 40)
-    assert [(row["device"], row["stream"], row["host_wait_ns"]) for row in figures.idle_rows(work)] == [(0, 7, 0), (1, 7, 0)]
+    assert [(row["device"], row["stream"], row["host_wait_ns"]) for row in rank.idle_rows(work)] == [(0, 7, 0), (1, 7, 0)]
 
 
 def test_a_gpu_that_a_rank_scarcely_uses_is_none_of_its_gpus() -> None:
     rows = (kernel(0, 10), kernel(1_000, 3_000), kernel(3_000, 3_100, kind=MEMORY))
-    found = figures.device_rows(work_of(*rows, device=(0, 3, 1)))
+    found = rank.device_rows(work_of(*rows, device=(0, 3, 1)))
     assert [(row["device"], row["span_ns"], row["busy_ns"]) for row in found] == [(3, 3_100, 2_110)]
-    assert len(figures.device_rows(work_of(kernel(0, 21), *rows[1:], device=(0, 3, 1)))) == 2
+    assert len(rank.device_rows(work_of(kernel(0, 21), *rows[1:], device=(0, 3, 1)))) == 2
 
 
 def test_executions_of_a_kernel_are_summed_by_iteration_name_and_kind() -> None:
@@ -258,7 +258,7 @@ def test_executions_of_a_kernel_are_summed_by_iteration_name_and_kind() -> None:
         (70, 71, 7, COMPUTE, "gemm", (150, 151)),
         (80, 82, 7, COMPUTE, "add", None),
     )
-    table = figures.kernel_rows(work, steps_of((6, 0, 5)))
+    table = rank.kernel_rows(work, steps_of((6, 0, 5)))
     assert table.column_names == [column.name for column in job_tables.RANK_KERNELS.columns[1:]]
     assert table.schema.types == [column.type for column in job_tables.RANK_KERNELS.columns[1:]]
     assert [tuple(row.values()) for row in table.to_pylist()] == [
@@ -281,7 +281,7 @@ def test_idle_time_of_a_stream_is_by_cause_and_its_queue_over_the_changes() -> N
         kernel(0, 1, stream=9),
         kernel(1, 2, stream=9),
     )
-    rows = figures.idle_rows(work)
+    rows = rank.idle_rows(work)
     assert set(rows[0]) == columns(job_tables.IDLE) - {"rank"}
     assert rows[0] == {
         "device": 0,
@@ -302,7 +302,7 @@ def test_idle_time_of_a_stream_is_by_cause_and_its_queue_over_the_changes() -> N
 
 
 def test_the_queue_grows_before_it_falls_at_the_same_time() -> None:
-    (row,) = figures.idle_rows(work_of(kernel(10, 20, (10, 11)), kernel(20, 30, (10, 11))))
+    (row,) = rank.idle_rows(work_of(kernel(10, 20, (10, 11)), kernel(20, 30, (10, 11))))
     assert (row["queue_mean"], row["queue_most"]) == (1.0, 2)
 
 
@@ -377,7 +377,7 @@ def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
         "graph_ns": len(graph - compute) * unit,
     }
     assert found["busy_ns"] + found["host_wait_ns"] + found["kernel_wait_ns"] + found["other_idle_ns"] == found["span_ns"]
-    rows = figures.idle_rows(work)
+    rows = rank.idle_rows(work)
     assert [row["stream"] for row in rows] == sorted(set(plain.stream.tolist()) - {NONE})
     for row in rows:
         causes = gaps(plain, plain.stream == row["stream"], unit)
@@ -388,7 +388,7 @@ def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_each_execution_counts_in_one_iteration(seed: int) -> None:
     work = random_work(np.random.default_rng(seed))
-    table = figures.kernel_rows(work, steps_of((0, -20, 10), (1, 10, 30), (2, 35, 50)))
+    table = rank.kernel_rows(work, steps_of((0, -20, 10), (1, 10, 30), (2, 35, 50)))
     assert pa.compute.sum(table["count"]).as_py() == len(work)
     assert pa.compute.sum(table["total_ns"]).as_py() == int((work.end - work.start).sum())
 
@@ -416,7 +416,7 @@ def test_figures_of_50_000_activities_take_little_time() -> None:
     steps = Steps(np.arange(20), edges[:-1], edges[1:])
     with cpu_seconds(0.5):
         timeline.breakdown(work)
-        figures.rank_columns(work)
+        rank.rank_columns(work)
         timeline.iteration_rows(work, steps)
-        figures.kernel_rows(work, steps)
-        figures.idle_rows(work)
+        rank.kernel_rows(work, steps)
+        rank.idle_rows(work)

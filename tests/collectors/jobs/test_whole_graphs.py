@@ -7,8 +7,7 @@ import pytest
 from tests.collectors.jobs.made_reports import ALL_REDUCE, GEMM, JobReport
 from tests.collectors.nsight_systems.reports import write
 from warpladder.collectors.jobs import engine
-from warpladder.collectors.jobs.findings import tell
-from warpladder.collectors.jobs.job import Request, import_job, profiles
+from warpladder.collectors.jobs.job import Request, import_job, profiles, tell
 from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.compare import job_changes
 from warpladder.dashboard.compare.job_changes import GRAPHS, JobData

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
-from warpladder.collectors.nsight_compute.header import MAGIC
+from warpladder.collectors.nsight_compute.facts import MAGIC
 from warpladder.collectors.nsight_compute.metrics import SHAPE
 
 VERSION = "2025.3.1.0"

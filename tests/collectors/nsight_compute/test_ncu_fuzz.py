@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.collectors.nsight_compute.ncu_reports import block, write
-from warpladder.collectors.nsight_compute.header import MAGIC, read_header
+from warpladder.collectors.nsight_compute.facts import MAGIC, read_header
 from warpladder.collectors.trace.report import ReportError
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.collectors.nsight_compute.ncu_reports import CREATED, VERSION, block, field, launch, write
 from warpladder.__main__ import command
 from warpladder.collectors.nsight_compute import metrics, parse
-from warpladder.collectors.nsight_compute.header import MAGIC, read_header
+from warpladder.collectors.nsight_compute.facts import MAGIC, read_header
 from warpladder.collectors.nsight_compute.parse import import_report, is_report, read_report, tables_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError

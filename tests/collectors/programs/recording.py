@@ -12,9 +12,8 @@ from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.nsight_systems import entry, source
 from warpladder.collectors.programs import profiled
-from warpladder.collectors.programs.profiler import Profiler
-from warpladder.collectors.programs.record import Request, record
-from warpladder.collectors.programs.words import parse
+from warpladder.collectors.programs.names import parse
+from warpladder.collectors.programs.record import Profiler, Request, record
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,7 @@ import pytest
 
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.programs import outputs, runner
-from warpladder.collectors.programs.launcher import Launcher
+from warpladder.collectors.programs.record import Launcher
 from warpladder.collectors.programs.runner import PADDING, Launch
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"), pytest.mark.slow]
@@ -193,7 +193,7 @@ def test_the_environment_differs_in_length_only_where_asked(launcher: Launcher, 
 def test_nothing_outlives_the_recorder_even_if_it_is_killed(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = (
-        "from warpladder.collectors.programs.launcher import Launcher\n"
+        "from warpladder.collectors.programs.record import Launcher\n"
         "from warpladder.collectors.programs.runner import Launch\n"
         f"script = 'setsid sleep 60 & echo $! $$ > {pids}; exec sleep 61'\n"
         "Launcher().run(Launch('/bin/sh', ('sh', '-c', script), 100.0))"

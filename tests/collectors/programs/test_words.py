@@ -2,8 +2,7 @@
 
 import pytest
 
-from warpladder.collectors.programs.names import Names, names_of
-from warpladder.collectors.programs.words import parse, parse_all
+from warpladder.collectors.programs.names import Names, names_of, parse, parse_all
 from warpladder.errors import Error
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.limits import cpu_seconds
-from warpladder.collectors.trace import coverage
+from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import SEVERAL, ByTime, LaunchedWork, device_time
 from warpladder.data.nesting import NONE, Innermost
 
@@ -148,9 +148,9 @@ def test_a_sweep_over_all_work_gives_the_times_of_each_window_laid_out(
         len({tick for place in range(a, b) for tick in range(start[place], end[place])})
         for a, b in zip(first, last, strict=True)
     ]
-    assert coverage._by_sweep(start, end, first, last).tolist() == expected
-    assert coverage._beside_one_another(start, end, first, last - first).tolist() == expected
-    earliest, latest, busy = coverage.of_windows(start, end, first, last)
+    assert attribution._by_sweep(start, end, first, last).tolist() == expected
+    assert attribution._beside_one_another(start, end, first, last - first).tolist() == expected
+    earliest, latest, busy = attribution.of_windows(start, end, first, last)
     assert busy.tolist() == expected
     assert earliest.tolist() == [min(start[a:b]) for a, b in zip(first, last, strict=True)]
     assert latest.tolist() == [max(end[a:b]) for a, b in zip(first, last, strict=True)]
@@ -159,7 +159,7 @@ def test_a_sweep_over_all_work_gives_the_times_of_each_window_laid_out(
 def test_work_of_absurd_length_is_swept_too() -> None:
     least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     start, end, first, last = (np.array(each, dtype=np.int64) for each in ([least, 0], [most, 5], [0, 1], [2, 2]))
-    assert coverage._by_sweep(start, end, first, last)[1] == 5
+    assert attribution._by_sweep(start, end, first, last)[1] == 5
 
 
 def test_windows_over_all_the_work_take_no_longer_than_the_work() -> None:
@@ -169,8 +169,9 @@ def test_windows_over_all_the_work_take_no_longer_than_the_work() -> None:
     start = 10 * place + 5_000 * (place % 2)
     first, last = place // 2, count - place // 4
     with cpu_seconds(3):
-        _, _, busy = coverage.of_windows(start, start + 8, first, last)
+        _, _, busy = attribution.of_windows(start, start + 8, first, last)
     chosen = [0, 1, 777, count - 1]
     assert (
-        busy[chosen].tolist() == coverage._beside_one_another(start, start + 8, first[chosen], (last - first)[chosen]).tolist()
+        busy[chosen].tolist()
+        == attribution._beside_one_another(start, start + 8, first[chosen], (last - first)[chosen]).tolist()
     )

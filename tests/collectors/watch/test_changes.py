@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors.watch import snapshot
-from warpladder.collectors.watch.files import kernel_files, python_files
 from warpladder.collectors.watch.normal_form import of_cpp, of_file
-from warpladder.collectors.watch.snapshot import Change
+from warpladder.collectors.watch.snapshot import Change, kernel_files, python_files
 from warpladder.commands.watched import to_record
 from warpladder.workloads import registry
 

@@ -17,7 +17,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.watch import snapshot
-from warpladder.collectors.watch.files import python_files
+from warpladder.collectors.watch.snapshot import python_files
 from warpladder.commands.watch import _Watch
 from warpladder.data import store
 from warpladder.recording import Order

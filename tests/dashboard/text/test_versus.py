@@ -9,9 +9,7 @@ import pytest
 
 from tests.synthetic import made_runs
 from warpladder.collectors.core.cells import result_row
-from warpladder.collectors.programs.names import Names
-from warpladder.collectors.programs.tables import case_rows, cells_of, variant_rows
-from warpladder.collectors.programs.words import parse
+from warpladder.collectors.programs.names import Names, case_rows, cells_of, parse, variant_rows
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.text import versus
 from warpladder.data import naming, store

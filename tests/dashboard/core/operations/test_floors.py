@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands.test_extract import Made, run, tensor
 from tests.synthetic.made_runs import row, run_row, write_tables
-from warpladder.collectors.cuda.operands import e4m3
+from warpladder.collectors.cuda.tensor_ceilings import e4m3
 from warpladder.dashboard.core.operations import aten
 from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.hot_operations import floor_ns
