@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -40,18 +40,10 @@ from warpladder.workloads.api import Workload
 _THREADS_TIMEOUT_S: Final = 2.0
 
 
-class MutableProgress(Protocol):
-    """Whole numbers by place; see `warpladder.collectors.core.messages`."""
-
-    def __getitem__(self, place: int, /) -> Any: ...
-
-    def __setitem__(self, place: int, value: Any, /) -> None: ...
-
-
 class PipeReporter:
     """Sends measurements to the parent. Marks progress in shared memory, which needs no system call."""
 
-    def __init__(self, connection: Connection, progress: MutableProgress, cells: tuple[Cell, ...]) -> None:
+    def __init__(self, connection: Connection, progress: Any, cells: tuple[Cell, ...]) -> None:
         self._connection, self._progress = connection, progress
         self._numbers = {cell: number for number, cell in enumerate(cells)}
         self._process = os.getpid()
@@ -112,7 +104,7 @@ def _loaded(question: Measure, report: PipeReporter) -> Workload:
 
 def serve(
     connection: Connection,
-    progress: MutableProgress,
+    progress: Any,
     collector: Collector,
     modules: Sequence[str] = (),
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,

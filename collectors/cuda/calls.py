@@ -4,16 +4,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter_ns
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import cupy
 
 from warpladder.collectors.core.bench import PARTS, Failed, Unavailable, check_importable
 from warpladder.collectors.core.verify import poison_free_memory
+from warpladder.collectors.cuda.device import CudaDevice
 from warpladder.collectors.cuda.first_use import first_uses
 from warpladder.collectors.cuda.launch import allocators, graph_of
 from warpladder.collectors.cuda.operation import OPERATION, CudaOperation
-from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, Device, fault_of, look
+from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, fault_of, look
 from warpladder.data import hand_over
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params, Repacked
@@ -25,18 +26,12 @@ _REPACKED: Final = "an input is copied into the layout of the library whenever i
 _OWN_STREAM: Final = "its library has streams of its own, so that it has no device time by CUDA events"
 
 
-class CallDevice(Device, Protocol):
-    """The parts of a GPU that prepare a call: `stream` is the one that is timed."""
-
-    stream: Any
-
-
 def prepare_library(
     variant: LibraryVariant,
     config: Params,
     workload: str,
     case: Case,
-    device: CallDevice,
+    device: CudaDevice,
     inputs: Mapping[str, Array],
     outputs: Mapping[str, Array],
     communicator: Communicator | None,
@@ -83,7 +78,7 @@ def prepare_function(
     variant: FunctionVariant,
     config: Params,
     case: Case,
-    device: CallDevice,
+    device: CudaDevice,
     inputs: Mapping[str, Array],
     outputs: Mapping[str, Array],
     check_stream: bool,
@@ -110,7 +105,13 @@ def prepare_function(
     operation.first_call_ns = perf_counter_ns() - started
     if variant.own_stream:
         operation.passes, operation.note = (OPERATION,), _OWN_STREAM
-        operation.refresh = partial(_refresh_when_done, device, call.refresh)
+
+        def refresh_when_done() -> None:
+            """Take over the inputs once the timed stream has filled them, for a library that reads them in its own stream."""
+            device.wait()
+            call.refresh()
+
+        operation.refresh = refresh_when_done
     elif check_stream:
 
         def once() -> Buffers | None:
@@ -130,7 +131,7 @@ def _installed(prepare: Callable[[], Any]) -> Any:
 
 
 def _check_stream(
-    device: CallDevice,
+    device: CudaDevice,
     call: Callable[[], Buffers | None],
     inputs: Mapping[str, Array],
     outputs: Mapping[str, Array],
@@ -142,12 +143,6 @@ def _check_stream(
 
     if fault := fault_of(look(device, call, inputs, outputs, poison_free), cure):
         raise Failed("launch_error", fault)
-
-
-def _refresh_when_done(device: CallDevice, refresh: Callable[[], object]) -> None:
-    """Take over the inputs once the timed stream has filled them, for a library that reads them in its own stream."""
-    device.wait()
-    refresh()
 
 
 def _restore(own: Mapping[str, Array], inputs: Mapping[str, Array]) -> None:

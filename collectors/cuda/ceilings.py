@@ -40,7 +40,7 @@ def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
     """Rows of `ceilings` for the device, but for its memory: TFLOP/s, GB/s and us."""
     variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_KERNELS / "ceilings.cu", constants={"multipliers": ""})
     kernels = load(compile_variant(variant, list(_FMA), device.arch))
-    tensor_cores = [_row(device, rate.name, rate.value, "TFLOP/s", rate.method) for rate in tensor_ceilings(device)]
+    tensor_cores = [_row(device, name, value, "TFLOP/s", method) for name, value, method in tensor_ceilings(device)]
     return [*_rates(device, kernels), *tensor_cores, *_transfers(device), *_launches(device)]
 
 

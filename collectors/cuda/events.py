@@ -311,14 +311,12 @@ class CudaBench:
         match how:
             case Pass("device", _):
                 chance = None if seed is None else Random(seed)
-                reading = self._cold(operation, chance) if how == COLD else self._hot(operation, chance)
+                # Each cold execution starts after an L2 flush. Their number depends on the events' resolution.
+                cold = partial(self._mean, operation, self.device.flush_l2, chance)
+                reading = cold() if how == COLD else self._hot(operation, chance)
             case _:
                 reading = self._operation(operation) if how == OPERATION else self._end_to_end(operation)
         return replace(reading, inputs=self._sets.loaded)
-
-    def _cold(self, operation: CudaOperation, chance: Random | None) -> Reading:
-        """Take the mean of executions that each start after an L2 flush. Their number depends on the events' resolution."""
-        return self._mean(operation, self.device.flush_l2, chance)
 
     def _mean(self, operation: CudaOperation, between: Callable[[], object], chance: Random | None) -> Reading:
         """Take the mean of executions that are timed one by one, with other inputs and the work of `between` before each."""
@@ -343,14 +341,15 @@ class CudaBench:
 
     def _about_ns(self, operation: CudaOperation) -> int:
         """Rough time of one execution. It is the same on all ranks, so that all ranks execute equally often."""
-        if not operation.once_ns:
-            about_ns = max(1, min(self._once_ns(operation) for _ in range(3)))
-            operation.once_ns = self.communicator.largest(about_ns)
-        return operation.once_ns
 
-    def _once_ns(self, operation: CudaOperation) -> int:
-        operation.before()
-        return self.device.time_queued(operation.run, meet=self.communicator.wait)[0]
+        def once_ns() -> int:
+            operation.before()
+            return self.device.time_queued(operation.run, meet=self.communicator.wait)[0]
+
+        if not operation.once_ns:
+            about_ns = min(once_ns() for _ in range(3))
+            operation.once_ns = self.communicator.largest(max(1, about_ns))
+        return operation.once_ns
 
     def _hot(self, operation: CudaOperation, chance: Random | None) -> Reading:
         if operation.own_inputs:  # to be restored before each execution, so that no batch can be timed

@@ -1,23 +1,18 @@
 """The input sets of a case on the GPU, and the buffers that variants read, which are filled from one of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import cupy
 import numpy as np
 
 from warpladder.workloads.api import Array
 
+if TYPE_CHECKING:
+    from warpladder.collectors.cuda.device import CudaDevice
+
 #: The sets stay on the host if they would take more than this share of the free memory.
 _MOST_OF_FREE: Final = 0.25
-
-
-class Device(Protocol):
-    """The parts of a GPU that hold input sets; see `warpladder.collectors.cuda.device.CudaDevice`."""
-
-    stream: Any
-
-    def fingerprint(self, array: Array) -> int: ...
 
 
 class InputSets:
@@ -33,7 +28,7 @@ class InputSets:
         on_host: the inputs that the buffers hold, on the host.
     """
 
-    def __init__(self, device: Device, buffers: Mapping[str, Array], first: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, device: "CudaDevice", buffers: Mapping[str, Array], first: Mapping[str, np.ndarray]) -> None:
         self._device, self._buffers = device, buffers
         self._hosted: Sequence[Mapping[str, np.ndarray]] = (first,)
         self._sets: Sequence[Mapping[str, Array]] = ()
@@ -54,18 +49,14 @@ class InputSets:
         self._hosted, self._prints = sets, []
         self._sets = _on_device(sets)
         for number in reversed(range(len(sets))):  # ends with the first
-            self._copy_from(number)
+            self.enqueue(number)
             self._prints.insert(0, self._fingerprints())
         self._became(0)
 
     def use(self, number: int) -> None:
         """Fill the buffers from a set."""
-        self._copy_from(number)
+        self.enqueue(number)
         self._became(number)
-
-    def enqueue(self, number: int) -> None:
-        """Enqueue copies that fill the buffers from a set; a CUDA graph can hold them if the sets are on the device."""
-        self._copy_from(number)
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Fill the buffers from inputs that do not belong to the sets. Each variant is given the same ones, one after another."""
@@ -98,7 +89,8 @@ class InputSets:
         """Free the memory."""
         self._buffers, self._sets, self._hosted, self._new, self._new_on_device = {}, (), (), {}, {}
 
-    def _copy_from(self, number: int) -> None:
+    def enqueue(self, number: int) -> None:
+        """Enqueue copies that fill the buffers from a set; a CUDA graph can hold them if the sets are on the device."""
         self._fill(self._sets[number] if self._sets else {}, self._hosted[number])
 
     def _fill(self, on_device: Mapping[str, Array], on_host: Mapping[str, np.ndarray]) -> None:

@@ -208,8 +208,10 @@ def _of_workloads(file: Path, architecture: str, names: Sequence[str]) -> Iterat
     first = {row["code"]: row for row in reversed(rows["cell_launches"])}
     for code, row in codes.items():
         if not names or row["kernel"] in names:
-            workload, variant = first[code]["workload"], first[code]["variant"]
-            yield KernelCode(f"{workload}/{variant}", row, _lines(row, _cuda_variant(plan, workload, variant).source_text))
+            workload, name = first[code]["workload"], first[code]["variant"]
+            variant = _variant(plan, workload, name)
+            assert isinstance(variant, CudaVariant)
+            yield KernelCode(f"{workload}/{name}", row, _lines(row, variant.source_text))
 
 
 def cuda_cells(plan: Plan, architecture: str) -> list[Cell]:
@@ -235,12 +237,6 @@ def runs_on(variant: object, architecture: str) -> bool:
 
 def _variant(plan: Plan, workload: str, variant: str) -> object:
     return next(each for each in plan.workloads if each.name == workload).variant(variant)
-
-
-def _cuda_variant(plan: Plan, workload: str, variant: str) -> CudaVariant:
-    declared = _variant(plan, workload, variant)
-    assert isinstance(declared, CudaVariant)
-    return declared
 
 
 # -- a cubin, and what has cubins inside ---------------------------------------------------------------------------------------

@@ -2,26 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from warpladder.collectors.core.bench import Operation, Pass
 from warpladder.workloads.api import Array
+
+if TYPE_CHECKING:
+    from warpladder.collectors.cuda.allreduce import BoundAllReduce
 
 COLD: Final = Pass("device", "cold")
 HOT: Final = Pass("device", "hot")
 OPERATION: Final = Pass("operation", "hot")
 END_TO_END: Final = Pass("end_to_end", "hot")
-
-
-class Averaging(Protocol):
-    """An all-reduce of an operation; see `warpladder.collectors.cuda.allreduce.BoundAllReduce`."""
-
-    waits: bool
-    timed: bool
-
-    def elapsed_ns(self) -> int:
-        """Device time in ns of the last timed all-reduce."""
-        ...
 
 
 @dataclass
@@ -53,7 +45,7 @@ class CudaOperation(Operation):
     enqueue: Callable[[], object] | None = None
     pinned: bool = False
     overlapped: Callable[[], object] | None = None
-    allreduces: tuple[Averaging, ...] = ()
+    allreduces: "tuple[BoundAllReduce, ...]" = ()
     captures: bool = True
     has_constants: bool = False
     own_inputs: Mapping[str, Array] = field(default_factory=dict)

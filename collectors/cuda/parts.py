@@ -1,9 +1,7 @@
 """Times the parts of an operation, in one more execution beside the operation, without a CUDA graph: events cannot time its parts."""
 
 import itertools
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import cupy
 
@@ -11,29 +9,18 @@ from warpladder.collectors.core.bench import BenchCommunicator
 from warpladder.collectors.cuda.operation import CudaOperation
 from warpladder.data.names import Phase
 
-
-class Device(Protocol):
-    """The parts of a GPU that time parts of an operation; see `warpladder.collectors.cuda.device.CudaDevice`."""
-
-    stream: Any
-
-    def held(self) -> AbstractContextManager[None]: ...
-
-    def without_events(self, duration_ns: float) -> float: ...
-
-    def time_queued(
-        self, enqueue: Callable[[], object], executions: int = 1, meet: Callable[[], object] = ...
-    ) -> tuple[int, bool]: ...
+if TYPE_CHECKING:
+    from warpladder.collectors.cuda.device import CudaDevice
 
 
-def parts_ns(operation: CudaOperation, device: Device, communicator: BenchCommunicator) -> dict[str, int]:
+def parts_ns(operation: CudaOperation, device: "CudaDevice", communicator: BenchCommunicator) -> dict[str, int]:
     """Device times in ns by scope: of the all-reduces, or of named parts such as forward and backward; empty if it has neither."""
     if operation.allreduces:
         return {Phase.ALLREDUCE: _allreduce_ns(operation, device, communicator)}
     return _named_parts_ns(operation, device) if operation.parts else {}
 
 
-def _allreduce_ns(operation: CudaOperation, device: Device, communicator: BenchCommunicator) -> int:
+def _allreduce_ns(operation: CudaOperation, device: "CudaDevice", communicator: BenchCommunicator) -> int:
     assert operation.enqueue
     for allreduce in operation.allreduces:
         allreduce.timed = True
@@ -50,7 +37,7 @@ def _allreduce_ns(operation: CudaOperation, device: Device, communicator: BenchC
     return round(sum(device.without_events(allreduce.elapsed_ns()) for allreduce in operation.allreduces))
 
 
-def _named_parts_ns(operation: CudaOperation, device: Device) -> dict[str, int]:
+def _named_parts_ns(operation: CudaOperation, device: "CudaDevice") -> dict[str, int]:
     marks, returned = [cupy.cuda.Event() for _ in (None, *operation.parts)], tuple[Any, ...]()
     operation.before()
     with device.held():

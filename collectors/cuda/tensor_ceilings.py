@@ -94,12 +94,8 @@ _KINDS: Final = (
 )
 
 
-class Rate(NamedTuple):
-    """A ceiling in TFLOP/s. Operations on whole numbers count likewise."""
-
-    name: str
-    value: float
-    method: str
+#: A ceiling: its name, its value in TFLOP/s, and its method. Operations on whole numbers count likewise.
+Rate = tuple[str, float, str]
 
 
 def tensor_ceilings(device: CudaDevice) -> Iterator[Rate]:
@@ -109,23 +105,16 @@ def tensor_ceilings(device: CudaDevice) -> Iterator[Rate]:
         if device.compute_capability < kind.since:
             continue
         if kind.mma == Ceiling.TF32_MMA or major not in (_HOPPER, _BLACKWELL):
-            yield _by_mma(device, kind)
+            shape = (16, 8, _DEPTH_BYTES // kind.element_bytes)
+            operands = random_operands(kind.name, 1 << 14)
+            yield _by_warps(device, f"ceiling_mma<{kind.name}>", kind.mma, shape, operands)
         if device.arch == "sm_90":
             yield _by_wgmma(device, kind)
         if major == _BLACKWELL and kind.library:
             yield by_library(device, kind)
     if device.compute_capability >= _FP64_SINCE:
-        yield _fp64(device)
-
-
-def _by_mma(device: CudaDevice, kind: _Kind) -> Rate:
-    shape = (16, 8, _DEPTH_BYTES // kind.element_bytes)
-    return _by_warps(device, f"ceiling_mma<{kind.name}>", kind.mma, shape, random_operands(kind.name, 1 << 14))
-
-
-def _fp64(device: CudaDevice) -> Rate:
-    shape = (16, 8, 16) if device.compute_capability >= (_HOPPER, 0) else (8, 8, 4)
-    return _by_warps(device, "ceiling_mma_fp64", Ceiling.FP64_MMA, shape, random_operands("Fp64", 1 << 14))
+        shape = (16, 8, 16) if device.compute_capability >= (_HOPPER, 0) else (8, 8, 4)
+        yield _by_warps(device, "ceiling_mma_fp64", Ceiling.FP64_MMA, shape, random_operands("Fp64", 1 << 14))
 
 
 def _by_warps(device: CudaDevice, kernel: str, name: str, shape: tuple[int, int, int], operands: Bytes) -> Rate:
@@ -140,7 +129,7 @@ def _by_warps(device: CudaDevice, kernel: str, name: str, shape: tuple[int, int,
         return partial(function, (blocks,), (threads,), (given, never, np.int32(steps)))
 
     rate = _sustained(device, launches, blocks * threads // 32 * products * 2 * prod(shape))
-    return Rate(name, rate, f"mma.sync m{shape[0]}n{shape[1]}k{shape[2]}, {blocks} blocks of {threads} threads, {_HOW}")
+    return name, rate, f"mma.sync m{shape[0]}n{shape[1]}k{shape[2]}, {blocks} blocks of {threads} threads, {_HOW}"
 
 
 def _by_wgmma(device: CudaDevice, kind: _Kind) -> Rate:
@@ -158,7 +147,7 @@ def _by_wgmma(device: CudaDevice, kind: _Kind) -> Rate:
     rate = _sustained(device, launches, device.sm_count * 2 * 2 * rows * columns * width // kind.element_bytes)
     shape = f"m{rows}n{columns}k{_DEPTH_BYTES // kind.element_bytes}"
     how = f"wgmma {shape} by two warpgroups a block, operands in shared memory, {device.sm_count} blocks, {_HOW}"
-    return Rate(kind.wgmma, rate, how)
+    return kind.wgmma, rate, how
 
 
 def by_library(device: CudaDevice, kind: _Kind) -> Rate:
@@ -185,7 +174,7 @@ def by_library(device: CudaDevice, kind: _Kind) -> Rate:
         return enqueue
 
     rate = _sustained(device, launches, 2 * n**3, first_steps=1)
-    return Rate(kind.library, rate, f"cublasGemmEx of {n} x {n} x {n}, {_HOW}")
+    return kind.library, rate, f"cublasGemmEx of {n} x {n} x {n}, {_HOW}"
 
 
 def _sustained(

@@ -7,13 +7,15 @@ waits for the device cannot be checked, because it ends the hold.
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from warpladder.collectors.core.bench import check_declared
 from warpladder.collectors.core.verify import overlapping, poison
 from warpladder.workloads.api import Array, Buffer, Buffers
+
+if TYPE_CHECKING:
+    from warpladder.collectors.cuda.device import CudaDevice
 
 #: The hold lasts this many seconds plus twice the call's time, so that work on other streams ends during it.
 _SETTLE_S: Final = 0.002
@@ -73,37 +75,8 @@ def fault_of(prints: Mapping[str, Prints], cure: str) -> str:
     return ""
 
 
-class Device(Protocol):
-    """The parts of a GPU that the check uses. Work goes to the timed stream, except within `aside`."""
-
-    def held(self, limit_ns: int) -> AbstractContextManager[None]:
-        """Hold the timed stream until the block ends, or for `limit_ns`."""
-        ...
-
-    @property
-    def gave_up(self) -> bool:
-        """Whether the last hold ended before its block."""
-        ...
-
-    def aside(self) -> AbstractContextManager[None]:
-        """Run the block in a stream that waits for no other, and wait for its work at the end."""
-        ...
-
-    def new_prints(self, count: int) -> Array:
-        """Return `count` sums of fingerprints, all 0."""
-        ...
-
-    def add_fingerprint(self, array: Array, into: Array) -> None:
-        """Enqueue a kernel that adds the fingerprint of a contiguous array to a sum."""
-        ...
-
-    def wait(self) -> None:
-        """Wait for all work on the device, in every stream."""
-        ...
-
-
 def look(
-    device: Device,
+    device: "CudaDevice",
     call: Callable[[], Buffers | None],
     inputs: Buffers,
     outputs: Buffers,
@@ -112,7 +85,7 @@ def look(
     """Make a call up to three times, and take the fingerprints of the last one's outputs.
 
     Args:
-        device: the GPU that the call uses.
+        device: the GPU that the call uses. Work goes to the timed stream, except within `aside`.
         call: enqueues one operation; returns the outputs if it allocates them itself.
         inputs, outputs: the arrays that it was prepared with. The content of the outputs is undefined afterwards.
         poison_free: poisons free memory, so that an output that the call allocates and never writes does not seem to change.
