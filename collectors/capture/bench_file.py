@@ -40,24 +40,23 @@ def _lines(kernel: Kernel, program: str) -> Iterator[str]:
     in_place = any(array.is_read for array in outputs)
     uses_torch = any(array.kind not in _OF_NUMPY for array in kernel.arrays) or bool(kernel.python)
     names = {array.name: f"{array.name}_new" for array in outputs}
-    yield f'"""Kernel `{kernel.name}` of {program}: launch {kernel.number}, with its arguments, kept by `warpladder capture`.'
-    yield ""
-    yield "Its outputs are right if they are those that it had in the program. The inputs are always the same."
-    yield '"""'
-    yield ""
-    yield "from pathlib import Path"
-    yield ""
-    yield "import numpy as np"
-    yield from ["import torch"] if uses_torch else []
-    yield ""
-    yield "import warpladder"
-    yield ""
-    yield 'KEPT = np.load(Path(__file__).with_name("arguments.npz"))'
-    yield f'bench = warpladder.Benchmark("{folder_name(kernel.name)}", launch=[{kernel.number}], arrays="{"torch" if uses_torch else "cupy"}")'
-    yield ""
-    yield ""
-    yield "@bench.inputs"
-    yield "def inputs(launch):"
+    yield from f'''"""Kernel `{kernel.name}` of {program}: launch {kernel.number}, with its arguments, kept by `warpladder capture`.
+
+Its outputs are right if they are those that it had in the program. The inputs are always the same.
+"""
+
+from pathlib import Path
+
+import numpy as np{chr(10) + "import torch" if uses_torch else ""}
+
+import warpladder
+
+KEPT = np.load(Path(__file__).with_name("arguments.npz"))
+bench = warpladder.Benchmark("{folder_name(kernel.name)}", launch=[{kernel.number}], arrays="{"torch" if uses_torch else "cupy"}")
+
+
+@bench.inputs
+def inputs(launch):'''.split("\n")
     given = ", ".join(f'"{array.name}": {_value(array, array.name, torch=uses_torch)}' for array in inputs)
     yield f"    return {{{given or _NOTHING}}}"
     yield ""

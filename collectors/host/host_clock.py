@@ -115,8 +115,7 @@ class HostBench:
             try:
                 return variant.run(self._case, inputs, self.outputs, *more)
             except Exception as error:
-                if _is_read_only(error) and (names := self._written(partial(variant.run, self._case))):
-                    raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
+                self._refuse_writing(error, partial(variant.run, self._case))
                 raise
 
         operation.run = run
@@ -138,12 +137,7 @@ class HostBench:
         except WrongOutput:
             raise
         except Exception as error:
-
-            def run_on(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> None:
-                variant.bind(self._case, config, inputs, outputs).run()
-
-            if _is_read_only(error) and (names := self._written(run_on)):
-                raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
+            self._refuse_writing(error, lambda *arrays: variant.bind(self._case, config, *arrays).run())
             raise
         operation.run, operation.outputs, operation.refresh = call.run, call.outputs, call.refresh
         operation.parts = tuple((PARTS[name], part) for name, part in call.parts)
@@ -154,20 +148,24 @@ class HostBench:
         if not variant.writes_inputs:
             return self.inputs
         copies = {name: array.copy() for name, array in self.inputs.items()}
-        operation.before = partial(self._copy_into, copies)
+
+        def copy_anew() -> None:
+            for name, copy in copies.items():
+                np.copyto(copy, self.inputs[name])
+
+        operation.before = copy_anew
         operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"
         return MappingProxyType(copies)
 
-    def _copy_into(self, copies: Mapping[str, Array]) -> None:
-        for name, copy in copies.items():
-            np.copyto(copy, self.inputs[name])
-
-    def _written(self, run: Callable[..., object]) -> tuple[str, ...]:
-        """Return the names of the inputs that a variant writes. Runs it on writable copies of inputs and outputs."""
+    def _refuse_writing(self, error: Exception, run: Callable[..., object]) -> None:
+        """Raise Failed if the error comes from a variant that writes its inputs. Runs it on writable copies of inputs and outputs."""
+        if not _is_read_only(error):
+            return
         copies = {name: array.copy() for name, array in self.inputs.items()}
         with suppress(Exception):
             run(copies, {name: np.empty_like(array) for name, array in self.outputs.items()})
-        return tuple(name for name, array in self.inputs.items() if not same(array, copies[name]))
+        if names := [name for name, array in self.inputs.items() if not same(array, copies[name])]:
+            raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
 
     def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
         self._sets = sets

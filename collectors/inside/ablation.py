@@ -15,6 +15,7 @@ column of a number, is done twice, the second time from operands that wait for t
 Loads of pointers stay. A load from shared memory that an address comes from gives 0. An atomic operation that branches depend on stays.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -194,12 +195,6 @@ def _switched(function: Function, work: Work) -> Function:
     return with_parameter(with_prologue(replace(function, body=tuple(body)), declared, prologue), SWITCH)
 
 
-def _is_near(offset: int, work: Work) -> bool:
-    """Whether an offset stays in the memory that a load is redirected to."""
-    least = -_SINK_MIDDLE if work is Work.GLOBAL_LOADS else 0
-    return least <= offset < _SINK_MIDDLE - 64
-
-
 class _Writer:
     """Writes the instructions of a function behind the predicate.
 
@@ -240,15 +235,14 @@ class _Writer:
         """A load whose address the switch chooses; empty for another instruction, or an address that cannot be chosen."""
         base, _, offset = statement.address.partition("+")
         is_load = statement.name in ("ld", "ldu", "ldmatrix") and work in (Work.GLOBAL_LOADS, Work.SHARED)
-        if not is_load or not base.startswith("%") or not _is_near(int(offset or 0), work):
+        least = -_SINK_MIDDLE if work is Work.GLOBAL_LOADS else 0
+        # The offset has to stay in the memory that the load is redirected to.
+        if not is_load or not base.startswith("%") or not least <= int(offset or 0) < _SINK_MIDDLE - 64:
             return ()
         kind = _bits(type_of(base, self._types))
         copy = self._copy(kind)
-        choose = [
-            Instruction(
-                "", f"selp.{kind}", (copy, base, "%wl_sink" if work is Work.GLOBAL_LOADS else copy, _ON), statement.place
-            )
-        ]
+        otherwise = "%wl_sink" if work is Work.GLOBAL_LOADS else copy
+        choose = [Instruction("", f"selp.{kind}", (copy, base, otherwise, _ON), statement.place)]
         if work is Work.SHARED:
             choose = [Instruction("", f"and.{kind}", (copy, base, f"-{_WINDOW}"), statement.place), *choose]
         first, address, *rest = statement.operands
@@ -359,11 +353,7 @@ def _bits(kind: str) -> str:
 
 def _renamed(operand: str, register: str, copy: str) -> str:
     """The operand with a register replaced. A register whose name begins with the name stays."""
-    pieces = operand.split(register)
-    out = pieces[0]
-    for piece in pieces[1:]:
-        out += (register if piece[:1].isalnum() or piece[:1] in "_$" else copy) + piece
-    return out
+    return re.sub(re.escape(register) + r"(?![\w$])", lambda _: copy, operand)
 
 
 def _kept(function: Function) -> frozenset[Instruction]:

@@ -2,13 +2,18 @@
 
 What an altered kernel computes does not count, where a class of its work is out. It is compared with the original's outputs where
 nothing is out: with the class switched on, with probes, and with waits of no cycles.
+
+It is a program of its own, which prints each step and each row as a line of JSON: what an altered kernel breaks ends this process only.
 """
 
+import json
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,7 +33,8 @@ from warpladder.collectors.inside import ablation, marks, ptx
 from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
 from warpladder.data.occupancy import limits_of, occupancy
 from warpladder.data.statistics import median_interval
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Step, Workload, kernels_of
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Step, Workload, format_params, kernels_of
 
 Row = dict[str, Any]
 Interval = tuple[float, float, float]
@@ -256,7 +262,10 @@ class Inside:
 
     def _of_ablation(self) -> Iterator[Row]:
         found = ablation.works(self.module)
-        modules = {str(work): _Altered(ablation.without(self.module, work), numbers=_numbers(work)) for work in found}
+        modules = {
+            str(work): _Altered(ablation.without(self.module, work), numbers=(1, 0) if ablation.is_switched(work) else (0,))
+            for work in found
+        }
         spills = max(kernel.spill_bytes for kernel in self._original.kernels.values())
         freed = ablation.without_register_limit(self.module)
         if spills and freed:
@@ -288,7 +297,12 @@ class Inside:
             note = DONE_TWICE if self.is_right(Entry(name)) else "its outputs differ where it is done twice"
         else:
             free = _scaled(ratio, self.original_ns[0])
-            note = self._cost(before) if ablation.is_switched(work) else self._changed_besides(work)
+            modules = (self._modules[ASSEMBLED], self._modules[name])
+            note = (
+                self._cost(before)
+                if ablation.is_switched(work)
+                else ablation.changed_besides(work, *(self._counts(module) for module in modules))
+            )
         return self._row(Experiment.WITHOUT, name, free, "ns", lines=lines, note=note)
 
     def _cost(self, switched_on: Entry) -> str:
@@ -297,10 +311,6 @@ class Inside:
             return "its outputs differ with the class on"
         cost = self._ratio(switched_on, Entry(ASSEMBLED))[0] - 1
         return f"the switch costs {cost:+.0%}" if cost > _MOST_OVERHEAD else ""
-
-    def _changed_besides(self, work: Work) -> str:
-        before, after = (self._counts(module) for module in (self._modules[ASSEMBLED], self._modules[str(work)]))
-        return ablation.changed_besides(work, before, after)
 
     def _counts(self, module: CompiledModule) -> dict[Work, int]:
         code = disassemble(module.cubin)
@@ -330,7 +340,7 @@ class Inside:
         if not self.build({name: _Altered(probes.module, (marks.RECORDS,))}):
             return
         self.time([Entry(ASSEMBLED), Entry(name)])
-        records = self._records(name, probes)
+        records = self._read(name, marks.RECORDS, np.empty(probes.records, probes.dtype))
         ran = records[records["end_ns"] > 0]
         if not len(ran):
             return
@@ -356,16 +366,15 @@ class Inside:
         yield from marks.blocks_of(records, probes)
         yield from self._of_delays(ran)
 
-    def _records(self, name: str, probes: marks.Probes) -> np.ndarray:
+    def _read(self, name: str, symbol: str, into: np.ndarray) -> np.ndarray:
+        """What a kernel writes into memory of its module, which is 0 before it runs."""
         operation, addresses = self._operations[Entry(name)]
-        size = probes.records * probes.dtype.itemsize
-        runtime.memset(addresses[marks.RECORDS], 0, size)
+        runtime.memset(addresses[symbol], 0, into.nbytes)
         runtime.deviceSynchronize()
         self._bench.run(operation)
         runtime.deviceSynchronize()
-        host = np.empty(probes.records, probes.dtype)
-        runtime.memcpy(host.ctypes.data, addresses[marks.RECORDS], size, runtime.memcpyDeviceToHost)
-        return host
+        runtime.memcpy(into.ctypes.data, addresses[symbol], into.nbytes, runtime.memcpyDeviceToHost)
+        return into
 
     def _of_delays(self, ran: np.ndarray) -> Iterator[Row]:
         found = marks.marks(self.function)
@@ -419,15 +428,8 @@ class Inside:
         module, counters = marks.counted(self.module, self._symbol)
         if not self.build({name: _Altered(module, (marks.COUNTS,))}):
             return
-        operation, addresses = self._operations[Entry(name)]
-        size = 32 * len(counters)
-        runtime.memset(addresses[marks.COUNTS], 0, size)
-        runtime.deviceSynchronize()
-        self._bench.run(operation)
-        runtime.deviceSynchronize()
-        host = np.empty((len(counters), 4), np.uint64)
-        runtime.memcpy(host.ctypes.data, addresses[marks.COUNTS], size, runtime.memcpyDeviceToHost)
-        yield from self._counted(counters, host.astype(float))
+        counts = self._read(name, marks.COUNTS, np.empty((len(counters), 4), np.uint64))
+        yield from self._counted(counters, counts.astype(float))
 
     def _counted(self, counters: Sequence[marks.Counter], counts: np.ndarray) -> Iterator[Row]:
         weights = np.array([each.instructions for each in counters], float)
@@ -449,10 +451,6 @@ class Inside:
                 yield self._row(Experiment.ACCESS, Fact.SECTORS, parts / times / least, "", **about)
 
 
-def _numbers(work: Work) -> tuple[int, ...]:
-    return (1, 0) if ablation.is_switched(work) else (0,)
-
-
 def _scaled(ratio: Interval, by: float) -> Interval:
     value, low, high = ratio
     return value * by, low * by, high * by
@@ -468,3 +466,25 @@ def _is_same(expected: np.ndarray, array: np.ndarray) -> bool:
         return bool(np.array_equal(expected, array))
     distance = np.linalg.norm(np.nan_to_num(expected.astype(float) - array).ravel())
     return bool(distance <= _SAME * max(float(np.linalg.norm(np.nan_to_num(expected.astype(float)).ravel())), 1e-30))
+
+
+def main() -> None:
+    """Make the experiments that the first argument asks for, as JSON."""
+    request: dict[str, Any] = json.loads(sys.argv[1])
+    names, files = ([], [Path(request["file"])]) if request["file"] else ([request["workload"]], [])
+    loaded = registry.load_with_files(names, files)
+    workload = next(each for each, _ in loaded if each.name == request["workload"])
+    variant = workload.variant(request["variant"])
+    assert isinstance(variant, CudaVariant)
+    config = next(each for each in variant.configs if format_params(each) == request["config"])
+    case, seconds, skip = workload.case(request["case"]), request["seconds"], request["skip"]
+    for row in Inside(workload, variant, config, case, seconds, skip, _say).rows():
+        _say(row)
+
+
+def _say(message: str | dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -54,8 +54,7 @@ class Mark:
     @property
     def text(self) -> str:
         """Such as `barrier at line 12`."""
-        where = f" at line {self.place[1]}" if self.place else ""
-        return f"{self.name}{where}" if self.name else f"{self.kind}{where}"
+        return (self.name or self.kind) + (f" at line {self.place[1]}" if self.place else "")
 
 
 def marks(function: Function) -> list[Mark]:
@@ -169,7 +168,7 @@ def probed(module: Module, kernel: str, blocks: int, warps_of_block: int) -> Pro
 
 
 def _stages(mark: Mark) -> list[str]:
-    return [f"up to the {mark.text}", f"waiting at the {mark.text}"] if mark.kind == "barrier" else [f"up to the {mark.text}"]
+    return [f"up to the {mark.text}"] + [f"waiting at the {mark.text}"] * (mark.kind == "barrier")
 
 
 def _with_probes(function: Function, found: Sequence[Mark], probes: Probes) -> Function:
@@ -405,10 +404,10 @@ def _count(number: int, address: str, *, shared: bool = False, access: Instructi
     ]
     if access is not None:
         base, _, offset = address.partition("+")
-        text.append(f"add.s64 %wl_address, {base}, {offset or 0};" if not _is_narrow(base) else "")
-        text.append(
-            f"cvt.u64.u32 %wl_address, {base}; add.s64 %wl_address, %wl_address, {offset or 0};" if _is_narrow(base) else ""
-        )
+        if base.startswith("%r") and not base.startswith("%rd"):
+            text.append(f"cvt.u64.u32 %wl_address, {base};")
+            base = "%wl_address"
+        text.append(f"add.s64 %wl_address, {base}, {offset or 0};")
         text += _distinct("%wl_address", f"{at}+24")
         text += (
             _bank_passes(access, f"{at}+16")
@@ -416,10 +415,6 @@ def _count(number: int, address: str, *, shared: bool = False, access: Instructi
             else ["shr.u64 %wl_part, %wl_address, 5;", *_distinct("%wl_part", f"{at}+16")]
         )
     return lines("".join(text).replace("]+", "+"))
-
-
-def _is_narrow(base: str) -> bool:
-    return base.startswith("%r") and not base.startswith("%rd")
 
 
 def _distinct(value: str, at: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 PTX has statements that end with a semicolon, labels, nested blocks in braces, and line directives (`.loc`, `.file`).
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -14,7 +15,11 @@ from warpladder.errors import Error
 Place = tuple[str, int]
 #: Directives that end with their line and not with a semicolon.
 _OF_LINE: Final = (".version ", ".target ", ".address_size ", ".file ", ".loc ")
-_NAME: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%.")
+#: A string, a comment, or what begins one that does not end.
+_COMMENT: Final = re.compile(r'("[^"]*")|//[^\n]*|/\*.*?\*/|("|/\*)', re.DOTALL)
+_NAME: Final = re.compile(r"[A-Za-z0-9_$%.]+")
+_LABEL: Final = re.compile(r"([A-Za-z0-9_$%.]+)\s*:(?!:)")
+_BLANKS: Final = re.compile(r"\s*")
 
 
 class PtxError(Error):
@@ -162,18 +167,14 @@ class Module:
     def altered(self, change: Callable[[Function], Function], declarations: Sequence[str] = ()) -> "Module":
         """The module with every function changed, and further declarations before the first."""
         parts = [change(each) if isinstance(each, Function) else each for each in self.parts]
-        first = next((place for place, each in enumerate(self.parts) if _declares(each)), len(parts))
+        declares = (isinstance(each, Function) or not each.startswith(_OF_LINE) for each in self.parts)
+        first = next((place for place, does in enumerate(declares) if does), len(parts))
         return replace(self, parts=(*parts[:first], *declarations, *parts[first:]))
-
-
-def _declares(part: str | Function) -> bool:
-    return isinstance(part, Function) or not part.startswith(_OF_LINE)
 
 
 def registers(operand: str) -> tuple[str, ...]:
     """The registers that an operand names, in order."""
-    words = "".join(letter if letter in _NAME else " " for letter in operand).split()
-    return tuple(word for word in words if word.startswith("%") and "." not in word)
+    return tuple(word for word in _NAME.findall(operand) if word.startswith("%") and "." not in word)
 
 
 def stem(register: str) -> str:
@@ -220,22 +221,13 @@ def _with_files(module: Module) -> Module:
 
 def _without_comments(text: str) -> str:
     """The text with blanks in place of comments. Strings stay."""
-    out, at = list[str](), 0
-    while at < len(text):
-        if text[at] == '"':
-            end = _after(text, '"', at + 1)
-            out.append(text[at:end])
-        elif text.startswith("//", at):
-            newline = text.find("\n", at)
-            end = len(text) if newline < 0 else newline
-        elif text.startswith("/*", at):
-            end = _after(text, "*/", at + 2)
-            out.append(" ")
-        else:
-            end = min((place for mark in ('"', "//", "/*") if (place := text.find(mark, at)) >= 0), default=len(text))
-            out.append(text[at:end])
-        at = end
-    return "".join(out)
+
+    def blank(found: re.Match[str]) -> str:
+        if found[2]:
+            raise PtxError(f"PTX: {'*/' if found[2] == '/*' else found[2]} is missing after character {found.end()}")
+        return found[1] or " "
+
+    return _COMMENT.sub(blank, text)
 
 
 def _after(text: str, mark: str, start: int) -> int:
@@ -266,9 +258,9 @@ def _top_level(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _next_word(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+    found = _BLANKS.match(text, at)
+    assert found
+    return found.end()
 
 
 def _end_of_line(text: str, at: int) -> int:
@@ -296,9 +288,9 @@ def _statements(body: str, files: Mapping[int, str]) -> Iterator[Statement]:
             end = _end_of_line(body, at)
             place = _place(body[at:end]) or place
             at = end
-        elif label := _label(body, at):
-            yield Label(label)
-            at = body.index(":", at) + 1
+        elif label := _LABEL.match(body, at):
+            yield Label(label[1])
+            at = label.end()
         else:
             end = _after(body, ";", _after(body, '"', body.index('"', at) + 1) if body.startswith(".pragma", at) else at)
             yield _statement(body[at : end - 1].strip(), place)
@@ -308,16 +300,6 @@ def _statements(body: str, files: Mapping[int, str]) -> Iterator[Statement]:
 def _place(line: str) -> Place | None:
     words = line.replace(",", " ").split()
     return (words[1], int(words[2])) if words[0] == ".loc" and words[2] != "0" else None
-
-
-def _label(body: str, at: int) -> str:
-    """The label that begins here; empty if none does."""
-    end = at
-    while end < len(body) and body[end] in _NAME:
-        end += 1
-    after = _next_word(body, end)
-    is_label = end > at and body[after : after + 1] == ":" and body[after : after + 2] != "::"
-    return body[at:end] if is_label else ""
 
 
 def _statement(text: str, place: Place | None) -> Statement:

@@ -64,7 +64,7 @@ def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str
 
 def _once(request: dict[str, Any], told: Callable[[str], object]) -> tuple[list[dict[str, Any]], str, str]:
     """The rows of one process, its last step, and how it ended; empty if well."""
-    command = [sys.executable, "-m", "warpladder.collectors.inside.child", json.dumps(request)]
+    command = [sys.executable, "-m", "warpladder.collectors.inside.experiment", json.dumps(request)]
     rows, step, why = list[dict[str, Any]](), "start", ""
     with tempfile.TemporaryFile() as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as child:
         assert child.stdout

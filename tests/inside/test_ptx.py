@@ -150,6 +150,12 @@ def test_an_atomic_operation_keeps_its_own_predicate_and_what_it_overwrites() ->
     ]
 
 
+def test_what_an_instruction_overwrites_is_copied_where_it_is_a_whole_operand() -> None:
+    module = module_of("atom.global.exch.b64 %rd1, [%rd10], %rd1;", ".b64 %rd<11>")
+    written = [each for each in body_of(ablation.without(module, Work.ATOMICS)) if "atom" in each]
+    assert written == ["@%wl_on atom.global.exch.b64 %rd1, [%rd10], %wl_copy_0;"]
+
+
 def test_a_copy_takes_the_place_of_arithmetic_and_other_operands_stay_needed() -> None:
     module = module_of("fma.rn.f64 %fd1, %fd2, 0d3FF0000000000000, %fd3; cvt.rn.f32.f64 %f1, %fd1;", ".f64 %fd<4>;.f32 %f<2>")
     fp64, conversions = (body_of(ablation.without(module, work)) for work in (Work.FP64, Work.CONVERSIONS))
