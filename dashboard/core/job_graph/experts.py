@@ -61,17 +61,16 @@ def experts_of(job: Job) -> Experts | None:
         return None
     rows = np.full((size, size), np.nan)
     by_iteration: dict[float, npt.NDArray[np.float64]] = {}
-    for place in places:
-        own = ranks.index(int(frame["rank"].iat[place]))
-        rows[own] = np.where(np.isnan(rows[own]), 0, rows[own]) + sent[place]
-        of = by_iteration.setdefault(frame["iteration"].iat[place], np.zeros(size))
-        of += sent[place]
     profiled = {int(rank) for rank in frame["rank"].unique()}
     missing = tuple(rank for rank in ranks if rank not in profiled)
-    for place in places if missing else ():
+    unknown = [place for place, rank in enumerate(ranks) if rank in missing]
+    for place in places:
         own = ranks.index(int(frame["rank"].iat[place]))
-        unknown = [each for each, rank in enumerate(ranks) if rank in missing]
-        rows[unknown, own] = np.where(np.isnan(rows[unknown, own]), 0, rows[unknown, own]) + np.array(received[place])[unknown]
+        rows[own] = np.nan_to_num(rows[own]) + sent[place]
+        of = by_iteration.setdefault(frame["iteration"].iat[place], np.zeros(size))
+        of += sent[place]
+        if missing:
+            rows[unknown, own] = np.nan_to_num(rows[unknown, own]) + np.array(received[place])[unknown]
     total = np.nansum(rows, axis=0)
     hot = int(np.argmax(total))
     same = all(int(np.argmax(of)) == hot for of in by_iteration.values())
