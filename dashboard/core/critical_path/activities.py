@@ -220,13 +220,13 @@ class RankActivities:
     def resumptions(self) -> Mapping[int, Resumptions]:
         """The resumptions of each thread that launched work."""
         threads = [int(thread) for thread in np.unique(self.work.thread) if thread != NONE]
-        return {thread: self._resumptions(thread, threads) for thread in threads}
-
-    def _resumptions(self, thread: int, threads: list[int]) -> Resumptions:
-        parts = [self._after_calls(thread), *(self._after_thread(thread, other) for other in threads if other != thread)]
-        time, begin, ready, work, other, inferred = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        order = np.lexsort((ready, time))
-        return Resumptions(*(each[order] for each in (time, begin, ready, work, other, inferred.astype(bool))))
+        found = {}
+        for thread in threads:
+            parts = [self._after_calls(thread), *(self._after_thread(thread, other) for other in threads if other != thread)]
+            time, begin, ready, *others = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+            order = np.lexsort((ready, time))
+            found[thread] = Resumptions(*(each[order] for each in (time, begin, ready, *others)))
+        return found
 
     def _after_calls(self, thread: int) -> tuple[npt.NDArray[Any], ...]:
         """The ends of calls of a thread that waited for device work."""
