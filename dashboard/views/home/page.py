@@ -262,19 +262,17 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
         selection_mode="single-cell",
         alt="Best variant of each workload and precision",
     )
-    cells = chosen["selection"]["cells"]
-    if cells:
+    if cells := chosen["selection"]["cells"]:
         _turn(place)
         _open(shown[cells[0][0]])
     st.caption(plain(_how(shown)), help=plain(run_index.RULE))
-    tied = [each.line.summary for each in shown if each.line.summary.tied_with]
-    if tied:
-        ties = (f"{each.workload}, {word(each.precision)}: {each.best} with {each.tied_with}" for each in tied)
+    named = [(f"{each.workload}, {word(each.precision)}", each) for each in (one.line.summary for one in shown)]
+    if ties := [f"{name}: {each.best} with {each.tied_with}" for name, each in named if each.tied_with]:
         st.caption(plain(f"{TIED.strip()} tied: {'; '.join(ties)}"))
-    for each in shown:
-        if words := each.line.summary.doubts:
-            st.caption(plain(f"⚠ {each.line.summary.workload}, {word(each.line.summary.precision)}: {words}"))
-    reasons = {(each.line.summary.workload, reason): None for each in shown for reason in each.line.badges}
+    for name, each in named:
+        if each.doubts:
+            st.caption(plain(f"⚠ {name}: {each.doubts}"))
+    reasons = {(one.line.summary.workload, reason): None for one in shown for reason in one.line.badges}
     if reasons:
         with st.expander(f"Distrusted: {len(reasons)} reasons" if len(reasons) > 1 else "Distrusted: 1 reason"):
             for workload, reason in reasons:
@@ -282,7 +280,7 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
 
 
 def _key(place: str) -> str:
-    """The key of a  It changes after each click, because the browser's back button would repeat the old click."""
+    """The key of a table. It changes after each click, because the browser's back button would repeat the old click."""
     return f"{place} {st.session_state.get(place, 0)}"
 
 

@@ -18,7 +18,7 @@ from warpladder.dashboard.ui.template import Theme, palette, tones
 from warpladder.dashboard.ui.text import cut, plain
 from warpladder.dashboard.views.machine_code import chart as charts
 from warpladder.dashboard.views.machine_code import query as queries
-from warpladder.dashboard.views.machine_code.query import Family, Heat, Kind, family
+from warpladder.dashboard.views.machine_code.query import Family, Kind, family
 from warpladder.data import store
 from warpladder.data.naming import CellName
 
@@ -192,7 +192,7 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
         "lines": [each.line for each in kernel.code.instructions],
         "families": _families(kernel.code),
         "loops": [[loop.first, loop.last, loop.depth, int(loop == hot)] for loop in kernel.code.loops],
-        "heats": [_heat(heat) for heat in heats],
+        "heats": heats,
         "legend": [str(each) for each in Family],
     }
     data = {
@@ -302,17 +302,6 @@ def _no_code_of(chosen: _Chosen) -> None:
 
 def _families(code: Code) -> list[int]:
     return [_PLACES[family(each.unit)] for each in code.instructions]
-
-
-def _heat(heat: Heat) -> dict[str, Any]:
-    """A column as lists, because the keys of JSON objects are texts."""
-    return {
-        "name": heat.name,
-        "meaning": heat.meaning,
-        "values": [[place, value] for place, value in heat.values.items()],
-        "ideal": [[place, value] for place, value in heat.ideal.items()],
-        "reasons": [[place, [list(pair) for pair in pairs]] for place, pairs in heat.reasons.items()],
-    }
 
 
 def _colors(theme: Theme) -> dict[str, str]:

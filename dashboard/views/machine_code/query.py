@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 from rapidfuzz.distance import Indel
@@ -53,25 +53,6 @@ _FAMILIES: Final[Mapping[Unit, Family]] = {
 def family(unit: Unit) -> Family:
     """The family of a unit's instructions."""
     return _FAMILIES.get(unit, Family.OTHER)
-
-
-@dataclass(frozen=True)
-class Heat:
-    """A counter by instruction.
-
-    Attributes:
-        name: heading of its column.
-        meaning: what it counts, in the plural.
-        values: place of an instruction -> reading above 0.
-        ideal: the least reading that the access of an instruction needs; empty where the tool knows none.
-        reasons: place -> reasons with their readings, the largest first; empty but for samples.
-    """
-
-    name: str
-    meaning: str
-    values: Mapping[int, int]
-    ideal: Mapping[int, int]
-    reasons: Mapping[int, tuple[tuple[str, int], ...]]
 
 
 def workloads(data: RunData) -> list[str]:
@@ -135,20 +116,28 @@ def _executed(data: RunData, cell: CellName, kernel: Kernel) -> Mapping[int, int
     return data.code.counters(cell, kernel.index).get(_EXECUTED, {})
 
 
-def heats(data: RunData, cell: CellName, kernel: Kernel) -> tuple[Heat, ...]:
-    """The counters of a launch by instruction; none where they were not recorded."""
+def heats(data: RunData, cell: CellName, kernel: Kernel) -> list[dict[str, Any]]:
+    """The counters of a launch by instruction; none where they were not recorded.
+
+    Returns:
+        Of each counter its `name`, heading of its column; its `meaning`, what it counts; and lists of places with `values` above 0, with
+        `ideal`, the least that the access of an instruction needs, and of samples with `reasons`, the largest first.
+    """
     counters = data.code.counters(cell, kernel.index)
     reasons: dict[int, list[tuple[str, int]]] = {}
     for metric, values in counters.items():
         if metric.startswith(_REASON) and not metric.endswith("_not_issued"):
             for place, value in values.items():
                 reasons.setdefault(place, []).append((metric.removeprefix(_REASON).replace("_", " "), value))
-    ordered = {place: tuple(sorted(each, key=lambda pair: (-pair[1], pair[0]))) for place, each in reasons.items()}
-    return tuple(
-        Heat(name, meaning, counters[metric], counters.get(ideal, {}), ordered if metric == _SAMPLES else {})
-        for metric, (name, meaning, ideal) in _COLUMNS.items()
-        if metric in counters
-    )
+    ordered = {place: sorted(each, key=lambda pair: (-pair[1], pair[0])) for place, each in reasons.items()}
+    found = []
+    for metric, (name, meaning, ideal) in _COLUMNS.items():
+        if metric in counters:
+            reasons_of = ordered if metric == _SAMPLES else {}
+            by_place = ("values", counters[metric]), ("ideal", counters.get(ideal, {})), ("reasons", reasons_of)
+            lists = {key: [*map(list, values.items())] for key, values in by_place}
+            found.append({"name": name, "meaning": meaning, **lists})
+    return found
 
 
 def hot_loop(data: RunData, cell: CellName, kernel: Kernel) -> Loop | None:

@@ -24,21 +24,13 @@ def rows(data: RunData, workload: str, case: str) -> pd.DataFrame:
     `limiter`, `occupancy_percent`, `waves` and `last_wave_percent`.
     """
     limits, sms = what_if.limits_of_run(data), what_if.sms_of_run(data)
-    launches = what_if.launches(data, workload, case) if limits else ()
-    every = [_row(cell, kernel, what_if.resident(limits, own, kernel, sms)) for cell, kernel in launches
-             if limits and (own := what_if.own_choice(kernel))]  # fmt: skip
+    every = []
+    for cell, kernel in what_if.launches(data, workload, case):
+        if limits and (own := what_if.own_choice(kernel)):
+            about = {"variant": cell.variant, "config": cell.config, "launch_index": kernel.index, "kernel": kernel.name}
+            every.append({**about, **_figures(what_if.resident(limits, own, kernel, sms))})
     columns = ["variant", "config", "launch_index", "kernel", "registers", "shared_bytes", "threads", "blocks", "limiter"]
     return pd.DataFrame(every, columns=[*columns, "occupancy_percent", "waves", "last_wave_percent"])
-
-
-def _row(cell: CellName, kernel: Kernel, state: what_if.Resident) -> dict[str, Any]:
-    return {
-        "variant": cell.variant,
-        "config": cell.config,
-        "launch_index": kernel.index,
-        "kernel": kernel.name,
-        **_figures(state),
-    }
 
 
 def _figures(state: what_if.Resident) -> dict[str, Any]:
@@ -83,11 +75,8 @@ def first_name(data: RunData, workload: str, case: str, names: Mapping[str, tupl
 
 def answer(result: what_if.WhatIf, name: str) -> str:
     """One sentence on what limits the resident warps, and on what the other choice gives."""
-    own, changed = result.own, result.changed
-    first = f"{name}: {limit_clause(own)}"
-    if own.choice == changed.choice:
-        return first
-    return f"{first}; the other choice: {limit_clause(changed)}"
+    other = f"; the other choice: {limit_clause(result.changed)}" if differs(result) else ""
+    return f"{name}: {limit_clause(result.own)}{other}"
 
 
 def limit_clause(state: what_if.Resident) -> str:
