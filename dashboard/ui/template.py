@@ -149,12 +149,6 @@ def add_points(
     figure.add_scatter(marker=marker, **places, **words, **(line if width else {"mode": "markers"}), **options)
 
 
-def add_bars(figure: go.Figure, x: Any, y: Any, hovers: list[str], color: Any, pattern: Any, **options: Any) -> None:
-    """Draw horizontal bars, with a hover text for each."""
-    marker = {"color": color, "pattern": hatch(pattern)}
-    figure.add_bar(orientation="h", x=x, y=y, marker=marker, hoverinfo="text", hovertext=hovers, **options)
-
-
 def hatch(shape: str | list[str], solidity: float = 0.2) -> dict[str, Any]:
     """The pattern of a bar, or one for each bar."""
     return {"shape": shape, "fillmode": "overlay", "size": 5, "solidity": solidity}

@@ -16,6 +16,7 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.trusted import sentence
 from warpladder.dashboard.trace.parts import CLASSES, Parts
+from warpladder.dashboard.ui.bars import add_bars
 from warpladder.dashboard.ui.template import (
     Chart,
     Look,
@@ -93,17 +94,9 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     highest = max([100.0, *(bar["percent"] for bar in bars if pd.notna(bar["percent"]))])
     for bar in bars:
         style = look.style(bar["workload"], bar["variant"])
-        ends = Estimate(bar["percent"], bar["low"], bar["high"])
-        figure.add_bar(
-            x=[bar["percent"]],
-            y=[bar["y"]],
-            width=0.72,
-            orientation="h",
-            hovertext=bar["hover"],
-            hoverinfo="text",
-            marker={"color": style.color, "pattern": hatch(style.pattern, 0.25)},
-            error_x=error_bars([ends], color=look.tones.text, thickness=1.2),
-        )
+        looks = {"marker": {"color": style.color, "pattern": hatch(style.pattern, 0.25)}, "width": 0.72}
+        ends = error_bars([Estimate(bar["percent"], bar["low"], bar["high"])], color=look.tones.text, thickness=1.2)
+        add_bars(figure, [bar["percent"]], [bar["hover"]], y=[bar["y"]], error_x=ends, **looks)
         label = f"<b>{text(format_percent(bar['percent']))}</b>  {text(bar['label'])}"
         figure.add_annotation(words_beside(label, highest, bar["y"], 8))
     figure.add_vline(x=100, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})

@@ -7,13 +7,14 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.sass import ARITHMETIC, Unit
+from warpladder.dashboard.ui.bars import add_bars
 from warpladder.dashboard.ui.template import (
     ABOVE,
     Chart,
     Look,
     Theme,
-    add_bars,
     blank,
+    hatch,
     name_rows,
     palette,
     patterns,
@@ -63,7 +64,7 @@ def mix(frame: pd.DataFrame, look: Look, workload: str, case: str) -> Chart:
         rows = [of_unit.loc[variant] if variant in of_unit.index else None for variant, _, _ in cells]
         percents = [0.0 if row is None else row["percent"] for row in rows]
         hovers = ["" if row is None else _hover(str(row.name), row) for row in rows]
-        add_bars(figure, percents, list(range(len(cells))), hovers, color, pattern, width=0.74, name=text(unit))
+        add_bars(figure, percents, hovers, width=0.74, name=text(unit), marker={"color": color, "pattern": hatch(pattern)})
     names = []
     for variant, config, part in cells:
         marks = ("" if part == "hot loop" else " · no loop") + (f" [{config}]" if config else "")

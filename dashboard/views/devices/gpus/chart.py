@@ -23,15 +23,16 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.trusted import doubt
 from warpladder.dashboard.reports.generator import WORKLOAD, Finding, images_of
+from warpladder.dashboard.ui.bars import add_bars
 from warpladder.dashboard.ui.template import (
     ABOVE,
     BESIDE,
     Chart,
     Look,
     Theme,
-    add_bars,
     add_points,
     blank,
+    hatch,
     samples,
     slug,
     stack_shares,
@@ -170,7 +171,8 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
             hover_lines = [((part, format_estimate(row.share, format_percent)), *_beside_nccl(row)) for row in of_part]
             hovers = [_hover(row, *figures) for row, figures in zip(of_part, hover_lines, strict=True)]
             names = [labels[row.case, row.ranks] for row in of_part]
-            add_bars(figure, [row.share.value for row in of_part], names, hovers, color, pattern, name=part)
+            marker = {"color": color, "pattern": hatch(pattern)}
+            add_bars(figure, [row.share.value for row in of_part], hovers, y=names, name=part, marker=marker)
     legend = {**ABOVE, "y": 1.01, "traceorder": "normal"}
     figure.update_layout(legend=legend, margin={"t": 30, "r": 28}, showlegend=True, bargap=0.25)
     stack_shares(figure, labels.values(), look)

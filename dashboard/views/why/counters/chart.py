@@ -6,24 +6,23 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.counted import THRESHOLDS, answer, limit, limit_clause, limit_words, reason_name
 from warpladder.dashboard.core.limits import BOUND_PERCENT, LATENCY_PERCENT, PIPES, UNITS, Kind
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.why import Cause
+from warpladder.dashboard.ui.bars import add_bars, panels, scale, write_beside
 from warpladder.dashboard.ui.template import (
     ABOVE,
     Chart,
     Look,
     Theme,
-    add_bars,
     blank,
+    hatch,
     name_rows,
     patterns,
     slug,
     text,
-    ticks,
     words_beside,
 )
 from warpladder.data.words import cut
@@ -59,30 +58,22 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
         how: a sentence on how the counters were taken.
     """
     frame = frame.assign(pipe_percent=frame[[unit.column for unit in PIPES]].max(axis=1))
-    panels = _UNITS if frame["issued_percent"].notna().any() else _COARSE
+    units = _UNITS if frame["issued_percent"].notna().any() else _COARSE
     rows = frame.to_dict("records")
-    figure = make_subplots(
-        rows=1,
-        cols=len(panels),
-        shared_yaxes=True,
-        horizontal_spacing=0.015,
-        subplot_titles=list(panels.values()),
-        column_widths=[1.4 if name == _PIPE else 1.0 for name in panels],
-    )
-    figure.update_layout(blank(look.theme, _height(rows, 70)).layout)
-    figure.update_annotations(font={"size": 13})
-    for column, name in enumerate(panels, start=1):
+    widths = {"horizontal_spacing": 0.015, "column_widths": [1.4 if name == _PIPE else 1.0 for name in units]}
+    figure = panels(look, list(units.values()), _ROW_PX * max(len(rows), 3) + 70, shared_yaxes=True, **widths)
+    _name_variants(figure, rows, look, workload)
+    for column, name in enumerate(units, start=1):
         _bars(figure, rows, look, workload, name, format_percent, row=1, col=column)
         for threshold in (LATENCY_PERCENT, BOUND_PERCENT):
             figure.add_vline(x=threshold, line={"color": look.tones.grid, "width": 2}, layer="below", row=1, col=column)
     # A panel has room for the words beside its longest bar, in a narrow window too.
     axis = {"tickvals": [0, 100], "ticktext": ["0", "100 %"], "tickangle": 0, "showgrid": False}
-    figure.update_xaxes(range=[0, 172 if panels is _COARSE else 205], **axis)
+    figure.update_xaxes(range=[0, 172 if units is _COARSE else 205], **axis)
     for place, row in enumerate(rows):
         color = look.tones.text if limit(row).kind in (Kind.UNIT, Kind.FLOOR) else look.tones.muted
         at = {"xref": "paper", "yref": "y", "align": "left", "font": {"size": 12, "color": color}}
         figure.add_annotation(words_beside(text(limit_words(row)), 1.01, place, 10, **at))
-    _name_variants(figure, rows, look, workload)
     figure.update_layout(margin={"t": 28, "r": 190})
     note = f"{_note(frame, look, case, how)} Shares of the sustained peak of each unit. {THRESHOLDS}"
     return Chart(slug("speed-of-light", workload, case), answer(frame), figure, frame, note)
@@ -91,7 +82,7 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
 def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
     """Achieved occupancy as bars, and theoretical occupancy as marks, of `query.best`, not empty."""
     rows = frame.to_dict("records")
-    figure = blank(look.theme, _height(rows, 60))
+    figure = _rows(look, rows, workload, 60)
     _bars(figure, rows, look, workload, "occupancy_percent", None)
     figure.add_scatter(
         x=frame["theoretical_percent"],
@@ -101,12 +92,10 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
         hoverinfo="skip",
         marker={"symbol": "line-ns", "size": 18, "line": {"width": 2.5, "color": look.tones.text}},
     )
-    for place, row in enumerate(rows):
-        words = f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}"
-        figure.add_annotation(words_beside(words, 103, place, 0))
+    words = [f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}" for row in rows]
+    write_beside(figure, [103] * len(rows), words, 0)
     axis = {"range": [0, 200], "tickvals": [0, 25, 50, 75, 100], "ticksuffix": " %"}
     figure.update_xaxes(title_text="resident warps, share of the most that fit", **axis)
-    _name_variants(figure, rows, look, workload)
     low = frame.assign(lost=frame["theoretical_percent"] - frame["occupancy_percent"]).nlargest(1, "lost").to_dict("records")
     title = "Achieved against theoretical occupancy"
     if low:
@@ -127,19 +116,15 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     rows = frame.to_dict("records")
     relative = bool(frame["dram_over_min"].notna().any())
     column, write = ("dram_over_min", format_ratio) if relative else ("dram_bytes", format_bytes)
-    figure = blank(look.theme, _height(rows, 60))
+    figure = _rows(look, rows, workload, 60)
     _bars(figure, rows, look, workload, column, None)
     largest = float(np.nanmax([*frame[column].astype(float), 1.0]))
-    for place, row in enumerate(rows):
-        beside = f"<b>{text(write(row[column]))}</b>"
-        beside += f"  {text(format_bytes(row['dram_bytes']))}" if relative and pd.notna(row["dram_bytes"]) else ""
-        at = 0.0 if pd.isna(row[column]) else row[column]
-        figure.add_annotation(words_beside(beside, at, place, 5))
+    moved = [f"  {text(format_bytes(row['dram_bytes']))}" if relative and pd.notna(row["dram_bytes"]) else "" for row in rows]
+    words = [f"<b>{text(write(row[column]))}</b>{beside}" for row, beside in zip(rows, moved, strict=True)]
+    write_beside(figure, frame[column].astype(float).fillna(0.0), words, 5)
     if relative:
         figure.add_vline(x=1, line={"color": look.tones.text, "width": 1.5, "dash": "dash"})
-    axis = ticks(0, largest, write, logarithmic=False)
-    figure.update_xaxes(range=[0, 1.5 * largest], title_text="DRAM bytes over the least" if relative else "DRAM bytes", **axis)
-    _name_variants(figure, rows, look, workload)
+    scale(figure, "DRAM bytes over the least" if relative else "DRAM bytes", largest, 1.5, write)
     most = frame.dropna(subset=[column]).nlargest(1, column).to_dict("records")
     title = "Bytes moved to and from device memory"
     if most and relative:
@@ -160,7 +145,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     most = stalls.groupby("reason", sort=False)["percent"].max()
     issuing = [reason for reason in ("selected", "not_selected") if reason in most]
     drawn = [reason for reason in most.index if most[reason] >= _LEAST_PERCENT and reason not in issuing][: len(_REASON_COLORS)]
-    figure = blank(look.theme, _height(pairs, 96))
+    figure = _rows(look, [{"variant": variant, "config": config} for variant, config in pairs], workload, 96)
     colors = {**dict(zip(drawn, _REASON_COLORS, strict=False)), **_GREYS[look.theme]}
     cells = {(row["variant"], row["config"], row["reason"]): row for row in stalls.to_dict("records")}
     rest = stalls[~stalls["reason"].isin([*drawn, *issuing])].groupby(["variant", "config"])["cycles"].sum()
@@ -179,8 +164,8 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
             hovers = [f"others: {text(significant(cycles))} cycles" for cycles in others]
         cycles = others if reason == _OTHERS else [row["cycles"] if row else None for row in reason_rows]
         name = text(reason_name(reason))
-        add_bars(figure, cycles, list(range(len(pairs))), hovers, colors[reason], pattern, width=0.74, name=name)
-    _name_variants(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
+        marker = {"color": colors[reason], "pattern": hatch(pattern)}
+        add_bars(figure, cycles, hovers, width=0.74, name=name, marker=marker)
     figure.update_xaxes(title_text="cycles between two instructions of a warp")
     figure.update_layout(barmode="stack", margin={"t": 50}, legend={**ABOVE, "traceorder": "normal"})
     waits = stalls[~stalls["reason"].isin(issuing)].nlargest(1, "cycles").to_dict("records")
@@ -198,25 +183,16 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
 def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
     """The gain of each step of `query.steps`, not empty, the part of it that the counters explain, and its cause."""
     rows = frame.to_dict("records")
-    figure = blank(look.theme, _height(rows, 70))
+    figure = _rows(look, rows, workload, 70)
     gains = [float(np.log2(row["gain"])) for row in rows]
     for place, (row, gain) in enumerate(zip(rows, gains, strict=True)):
         part = 0.0 if pd.isna(row["explained_percent"]) or row["cause"] == Cause.NOTHING else row["explained_percent"] / 100
         for size, base, opacity in ((gain * part, 0.0, 1.0), (gain * (1 - part), gain * part, 0.3)):
-            figure.add_bar(
-                x=[size],
-                base=[base],
-                y=[place],
-                orientation="h",
-                width=0.7,
-                opacity=opacity,
-                showlegend=False,
-                marker={"color": look.style(workload, row["variant"]).color},
-                hoverinfo="text",
-                hovertext=text(row["sentence"]),
-            )
-        words = f"<b>{text(format_ratio(row['gain']))}</b>  {text(str(row['cause']))}"
-        figure.add_annotation(words_beside(words, max(gain, 0.0), place))
+            shape = {"base": [base], "y": [place], "width": 0.7, "opacity": opacity, "showlegend": False}
+            color = look.style(workload, row["variant"]).color
+            add_bars(figure, [size], [text(row["sentence"])], marker={"color": color}, **shape)
+    words = [f"<b>{text(format_ratio(row['gain']))}</b>  {text(str(row['cause']))}" for row in rows]
+    write_beside(figure, [max(gain, 0.0) for gain in gains], words)
     low, high = min([0.0, *gains]), max([1.0, *gains])
     marks = [mark for mark in (-4, -2, -1, 0, 1, 2, 4, 6) if low - 0.2 <= mark <= high + 0.2]
     figure.update_xaxes(
@@ -226,7 +202,6 @@ def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -
         title_text="time of the step before over its own, log scale",
     )
     figure.update_layout(barmode="overlay")
-    _name_variants(figure, rows, look, workload)
     best = max(rows, key=lambda row: row["gain"])
     note = f"{look.device}, {case}; {how} Full colour: the part of the gain that the counters explain."
     return Chart(slug("steps-explained", workload, case), best["sentence"], figure, frame, note)
@@ -254,18 +229,22 @@ def _bars(
         "textfont": {"size": 12},
         "cliponaxis": False,
     }
-    values, places = [row[column] for row in rows], list(range(len(rows)))
-    add_bars(figure, values, places, list(map(_hover, rows)), colors, shapes, width=0.7, showlegend=False, **beside, **place)
+    marker = {"color": colors, "pattern": hatch(shapes)}
+    values, hovers = [row[column] for row in rows], list(map(_hover, rows))
+    add_bars(figure, values, hovers, marker=marker, width=0.7, showlegend=False, **beside, **place)
+
+
+def _rows(look: Look, rows: list[dict[Any, Any]], workload: str, around_px: int) -> go.Figure:
+    """A figure with a row for each variant and config."""
+    figure = blank(look.theme, _ROW_PX * max(len(rows), 3) + around_px)
+    _name_variants(figure, rows, look, workload)
+    return figure
 
 
 def _name_variants(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
     configs = [f" [{cut(row['config'], 24)}]" if row["config"] else "" for row in rows]
     names = [text(f"{look.variant_name(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     name_rows(figure, names, look, range=[len(rows) - 0.45, -0.55], zeroline=False)
-
-
-def _height(rows: list[Any], more: int) -> int:
-    return _ROW_PX * max(len(rows), 3) + more
 
 
 def _limited(row: dict[Any, Any]) -> str:

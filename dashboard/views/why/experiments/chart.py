@@ -8,6 +8,7 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.inside import Inside, few, sentence
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import (
     ABOVE,
     Chart,
@@ -15,11 +16,9 @@ from warpladder.dashboard.ui.template import (
     blank,
     error_bars,
     hatch,
-    name_rows,
     slug,
     text,
     ticks,
-    words_beside,
 )
 from warpladder.dashboard.views.why.experiments.query import ORIGINAL, OTHERS, Blocks, bars, marks
 from warpladder.data.names import Experiment, Fact
@@ -34,27 +33,18 @@ def without(found: Inside, look: Look, cell: CellName) -> Chart:
     """The time of the kernel, and its time without each class of work, with intervals."""
     frame = bars(found)
     rows = frame.to_dict("records")
-    figure = blank(look.theme, 70 + _ROW_PX * len(rows))
+    figure = rows_of_bars(look, [text(row["what"]) for row in rows], _ROW_PX, 70, least=0, range=None, autorange="reversed")
     color, original = look.style(cell.workload, cell.variant).color, float(frame["ns"].iloc[0])
+    altered = [row["what"] != ORIGINAL for row in rows]
     for place, row in enumerate(rows):
-        is_original = row["what"] == ORIGINAL
-        figure.add_bar(
-            x=[row["ns"]],
-            y=[place],
-            orientation="h",
-            width=0.7,
-            showlegend=False,
-            marker={"color": color, "opacity": 1.0 if is_original else 0.55, "pattern": hatch("/" if row["note"] else "")},
-            error_x=error_bars([Estimate(row["ns"], row["low_ns"], row["high_ns"])], color=look.tones.text),
-            hoverinfo="text",
-            hovertext=text(_words(row)),
-        )
-        change = "" if is_original else f" · {_change(row['ns'] / original)}"
-        words = f"<b>{text(format_duration(row['ns']))}</b>{text(change)}"
-        figure.add_annotation(words_beside(words, max(row["ns"], row["high_ns"]), place))
-    most = float(frame[["ns", "high_ns"]].max().max())
-    figure.update_xaxes(range=[0, most * 1.25], **ticks(0, most, format_duration, logarithmic=False))
-    name_rows(figure, [text(row["what"]) for row in rows], look, autorange="reversed")
+        look_of_bar = {"opacity": 0.55 if altered[place] else 1.0, "pattern": hatch("/" if row["note"] else "")}
+        ends = error_bars([Estimate(row["ns"], row["low_ns"], row["high_ns"])], color=look.tones.text)
+        shape = {"y": [place], "width": 0.7, "showlegend": False, "error_x": ends}
+        add_bars(figure, [row["ns"]], [text(_words(row))], marker={"color": color, **look_of_bar}, **shape)
+    changes = [f" · {_change(row['ns'] / original)}" if change else "" for row, change in zip(rows, altered, strict=True)]
+    words = [f"<b>{text(format_duration(row['ns']))}</b>{text(change)}" for row, change in zip(rows, changes, strict=True)]
+    write_beside(figure, [max(row["ns"], row["high_ns"]) for row in rows], words)
+    scale(figure, "", float(frame[["ns", "high_ns"]].max().max()), 1.25)
     longer = found.assembled_over_original
     assembled = f" The PTX as it is, assembled here, takes {_change(longer or 1.0)}; the others are compared with it."
     note = look.note(
@@ -86,7 +76,7 @@ def at_marks(found: Inside, look: Look, cell: CellName) -> Chart | None:
     if frame.empty:
         return None
     rows = frame.to_dict("records")
-    figure = blank(look.theme, 70 + _ROW_PX * len(rows))
+    figure = rows_of_bars(look, [text(row["mark"]) for row in rows], _ROW_PX, 70, least=0)
     figure.add_scatter(
         x=frame["saved"],
         y=list(range(len(rows))),
@@ -97,12 +87,11 @@ def at_marks(found: Inside, look: Look, cell: CellName) -> Chart | None:
         hoverinfo="text",
         hovertext=[text(f"{row['mark']}: {row['saved']:.3f} ({row['low']:.3f} to {row['high']:.3f})") for row in rows],
     )
-    for place, row in enumerate(rows):
-        figure.add_annotation(words_beside(f"{row['saved']:.2f}", max(row["saved"], row["high"]), place, 8))
+    ends = [max(row["saved"], row["high"]) for row in rows]
+    write_beside(figure, ends, [f"{row['saved']:.2f}" for row in rows], 8)
     figure.add_vline(x=1, line={"color": look.tones.grid, "width": 2}, layer="below")
     low, high = min(0.0, float(frame["low"].min())), max(1.0, float(frame["high"].max()))
     figure.update_xaxes(range=[1.1 * low - 0.02, 1.15 * high], title_text="µs of the kernel that 1 µs less there saves")
-    name_rows(figure, [text(row["mark"]) for row in rows], look, range=[len(rows) - 0.4, -0.6])
     first = rows[0]
     title = f"1 µs less at the {first['mark']} saves {first['saved']:.2f} µs"
     note = look.note(
@@ -132,22 +121,11 @@ def over_time(blocks: Blocks, multiprocessor: int, found: Inside, look: Look, ce
     colors = dict(zip(blocks.stages, (*_STAGES, look.tones.muted), strict=False)) | {OTHERS: look.tones.muted}
     for stage in blocks.stages:
         of_stage, waiting = parts[parts["stage"] == stage], "/" if stage.startswith("waiting at ") else ""
-        figure.add_bar(
-            x=of_stage["stage_ns"],
-            base=of_stage["from_ns"],
-            y=of_stage["place"],
-            orientation="h",
-            width=0.8,
-            name=text(stage),
-            marker={"color": colors[stage], "line": {"width": 0}, "pattern": hatch(waiting)},
-            hoverinfo="text",
-            hovertext=[
-                text(f"block {block}, {stage}: {format_duration(ns)}")
-                for block, ns in of_stage[["block", "stage_ns"]].itertuples(index=False)
-            ],
-            row=2,
-            col=1,
-        )
+        spans = zip(of_stage["block"], of_stage["stage_ns"], strict=True)
+        hovers = [text(f"block {block}, {stage}: {format_duration(ns)}") for block, ns in spans]
+        marker = {"color": colors[stage], "line": {"width": 0}, "pattern": hatch(waiting)}
+        shape = {"base": of_stage["from_ns"], "y": of_stage["place"], "width": 0.8, "name": text(stage)}
+        add_bars(figure, of_stage["stage_ns"], hovers, marker=marker, **shape, row=2, col=1)
     most = float(blocks.spans["end_ns"].max())
     figure.update_xaxes(range=[0, most * 1.01], **ticks(0, most, format_duration, logarithmic=False))
     figure.update_yaxes(title_text="blocks", rangemode="tozero", row=1, col=1)
