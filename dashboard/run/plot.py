@@ -115,7 +115,7 @@ class Plot:
         workload, timing = self._timing(workload, scope, cache)
         every = axes.series(self._data, workload)
         series = every[-1] if series is None else chosen(series, every, workload, "series")
-        chosen(metric, sizes.METRICS, "this figure", "metric")
+        chosen(metric, sizes.chart.METRICS, "this figure", "metric")
         frame = sizes.query.sizes(self._data, workload, timing, series)
         sized = frame.loc[frame[metric].notna(), "size"].unique()
         if len(sized) < 2:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from warpladder.dashboard.ui.template import Chart, Look
 
 
-def charts_of(module: str) -> "Callable[..., Iterator[Chart]]":
-    """The function `charts` in the `chart.py` of a section, which is imported when it is first called.
+def charts_of(module: str, function: str = "charts") -> "Callable[..., Iterator[Chart]]":
+    """A function in the `chart.py` of a section, which is imported when it is first called.
 
     Args:
         module: the section's folder, as a package.
     """
-    return lambda *args: import_module(f"{module}.chart").charts(*args)
+    return lambda *args: getattr(import_module(f"{module}.chart"), function)(*args)
 
 
 @dataclass(frozen=True)

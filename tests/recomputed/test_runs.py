@@ -20,10 +20,11 @@ from warpladder.dashboard.core import axes
 from warpladder.dashboard.run.job import open_run
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views import ladder as of_ladder
-from warpladder.dashboard.views import sizes as of_sizes
 from warpladder.dashboard.views.compare.trends import chart, query
 from warpladder.dashboard.views.devices import query as of_devices
 from warpladder.dashboard.views.reports.published import query as published
+from warpladder.dashboard.views.sizes import chart as size_charts
+from warpladder.dashboard.views.sizes import query as size_queries
 from warpladder.data import figures, store
 
 pytestmark = pytest.mark.slow
@@ -118,13 +119,13 @@ def test_sizes_and_ladder_of_two_devices() -> None:
         case = rng.choice(side_by_side.side_by_side(of_a, of_b, workload, timing).cases)
         beside = partial(side_by_side.Beside, names=("A", "B"), devices=(a.info["device_name"], b.info["device_name"]), run="")
         series = str(axes.charted_cases(of_a, workload).set_index("case").loc[case, "series"])
-        sizes, sizes_of_b = (of_sizes.query.sizes(data, workload, timing, series) for data in (of_a, of_b))
-        regions = of_sizes.query.regions(of_a, workload, series)
+        sizes, sizes_of_b = (size_queries.sizes(data, workload, timing, series) for data in (of_a, of_b))
+        regions = size_queries.regions(of_a, workload, series)
         ladder, ladder_of_b = (
             of_ladder.query.ladder(of_a, workload, case, timing),
             of_ladder.query.beside(of_a, of_b, workload, case, timing),
         )
-        of_size = of_sizes.chart.over_size(sizes, regions, look(of_a), beside=beside(sizes_of_b))
+        of_size = size_charts.over_size(sizes, regions, look(of_a), beside=beside(sizes_of_b))
         drawn_beside = len(sizes_of_b) > 0  # a run of few cases has them in one series, which the other may not have
         assert drawn_beside == ("device" in of_size.data)
         charts = [

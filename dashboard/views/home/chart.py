@@ -1,9 +1,11 @@
 """Percent of the floor by workload and precision."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare import overview
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.numbers import (
@@ -14,6 +16,7 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import sentence
 from warpladder.dashboard.trace.parts import CLASSES, Parts
 from warpladder.dashboard.ui.bars import add_bars
@@ -41,6 +44,13 @@ _PLOT_PX: Final = 790
 _LETTER_PX: Final = 6.4
 _PERCENT_PX: Final = 68
 _ROLES: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline"))
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """Every winner's percent of floor."""
+    summary = overview.overview(data)
+    if summary["percent_of_floor"].notna().any():
+        yield percent_of_floor(summary, look)
 
 
 def where_time_goes(found: Parts, look: Look) -> Chart:

@@ -1,7 +1,7 @@
 """The ladder of one case as bars."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -12,7 +12,9 @@ from warpladder.dashboard.compare import energy
 from warpladder.dashboard.compare.changes import Change
 from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.within_run import PEERS_OF, compared, precisions, word
-from warpladder.dashboard.core.cell import records
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing, records
+from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_energy,
@@ -24,6 +26,7 @@ from warpladder.dashboard.core.numbers import (
     format_rate,
     format_ratio,
 )
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import (
     Chart,
@@ -43,6 +46,7 @@ from warpladder.dashboard.ui.template import (
     ticks,
     word_right,
 )
+from warpladder.dashboard.views.ladder import errors, query
 from warpladder.dashboard.views.ladder.query import Rung, RungBeside, contestants, leaders
 
 _Items = list[dict[str, Any]]
@@ -66,6 +70,27 @@ _BAR_RANGE: Final = 20.0
 
 Scale = Literal["auto", "linear", "log"]
 SCALES: Final[tuple[Scale, ...]] = ("auto", "linear", "log")
+
+
+def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
+    """The ladders at the largest size, or at each of the cases that were selected.
+
+    The first timing has the ladder of every series, with the chart of its errors. Other timings have the ladder of the last
+    series.
+    """
+    first = timing == axes.timings(data, workload)[0]
+    best = best_of_charted(data, workload, timing)
+    largest = best.loc[best["role"].isin(["rung", "peer", "host"]), ["case", "size_rank"]].drop_duplicates()
+    if len(axes.charted_cases(data, workload)) == len(axes.charted_cases(data.selected_from or data, workload)):
+        largest = largest[largest["size_rank"] == largest["size_rank"].max()]
+    cases = set(largest["case"])
+    ordered = [case for case in axes.charted_cases(data, workload)["case"] if case in cases]
+    for case in ordered if first else ordered[-1:]:
+        yield ladder(query.ladder(data, workload, case, timing), look)
+        costs = query.error_and_time(data, workload, case, timing)
+        # Where no variant has a rounding error, there is nothing to show.
+        if first and (costs["rel_l2_error"] > 0).any():
+            yield errors.error_and_time(costs, look)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """The instructions of each variant's hot loop, by the unit that executes them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.sass import ARITHMETIC, Unit
 from warpladder.dashboard.ui.bars import add_bars
 from warpladder.dashboard.ui.template import (
@@ -22,6 +23,7 @@ from warpladder.dashboard.ui.template import (
     text,
 )
 from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.views.machine_code import query
 
 _ROW_PX: Final = 24
 _NAME_LENGTH: Final = 44
@@ -46,6 +48,15 @@ _GREYS: Final[Mapping[Theme, Mapping[Unit, str]]] = {
     "light": {Unit.UNIFORM: "#6b7280", Unit.SYNC: "#9aa1ab", Unit.CONTROL: "#bcc2ca", Unit.OTHER: "#dde0e5"},
     "dark": {Unit.UNIFORM: "#9aa2ad", Unit.SYNC: "#787f8a", Unit.CONTROL: "#5b626c", Unit.OTHER: "#3f454e"},
 }
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The charts of the last case with machine code of each workload."""
+    for workload in query.workloads(data):
+        for case in query.cases(data, workload)[-1:]:
+            frame = query.mix_by_variant(data, workload, case)
+            if len(frame):
+                yield mix(frame, look, workload, case)
 
 
 def mix(frame: pd.DataFrame, look: Look, workload: str, case: str) -> Chart:

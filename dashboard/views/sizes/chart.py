@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.compare import winners
 from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.compare.within_run import compared, precisions, word
-from warpladder.dashboard.core.cell import Estimate, records
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Estimate, Timing, records
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -23,6 +25,7 @@ from warpladder.dashboard.core.numbers import (
     format_rate,
     format_ratio,
 )
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import about, is_trusted, passed_over, sentence
 from warpladder.dashboard.ui.template import (
     BESIDE,
@@ -42,11 +45,14 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
 )
+from warpladder.dashboard.views.sizes import query
 from warpladder.dashboard.views.sizes.query import Point
 from warpladder.data.words import counted
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 
+#: What can be drawn over size.
+METRICS: Final[tuple[Metric, ...]] = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
 #: Of the floors of several precisions.
 _FLOOR_DASHES: Final = ("dot", "2px,7px", "8px,2px,2px,2px", "12px,4px")
 _HEIGHT: Final = 440
@@ -56,6 +62,29 @@ _STRIP_ROW_PX: Final = 62
 #: About how many characters the tiles of a row have room for.
 _STRIP_CHARACTERS: Final = 90
 _MOST_DOUBTS: Final = 3  # that a note names
+
+
+def over_sizes(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
+    """Time over size: of every series with percent of floor in the first timing, with all metrics for the last series."""
+    if not (winners.best_per_size(data, workload, timing) or winners.undecided(data, workload, timing)):
+        return
+    first = timing == axes.timings(data, workload)[0]
+    series = axes.series(data, workload)
+    for each in series if first else series[-1:]:
+        frame = query.sizes(data, workload, timing, each)
+        regions = query.regions(data, workload, each)
+        some: tuple[Metric, ...] = ("median_ns", "percent_of_floor") if first else ("median_ns",)
+        for metric in METRICS if first and each == series[-1] else some:
+            if frame["size_rank"].nunique() > 1 and frame[metric].notna().any():
+                yield over_size(frame, regions, look, metric)
+
+
+def strip(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
+    """The winner of every case."""
+    best = winners.best_per_size(data, workload, timing)
+    if best:
+        undecided = winners.undecided(data, workload, timing)
+        yield best_strip(best, look, workload, timing.label(on_gpu=data.on_gpu), undecided)
 
 
 @dataclass(frozen=True)

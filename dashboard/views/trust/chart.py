@@ -1,17 +1,34 @@
 """The samples of a cell over the rounds, and how far collectors agree."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pandas as pd
 from plotly.subplots import make_subplots
 
+from warpladder.dashboard.compare import winners
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.intervals import interval_kind
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_ratio, significant
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, samples, slug, text, ticks, timing
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN, median_interval
 
 _MOST_MARKS: Final = 500
+
+
+def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
+    """The samples of the winner of the last case of the largest size."""
+    largest = winners.at_largest(data, workload, timing)
+    if not largest:
+        return
+    last = largest[-1].cell
+    own = data.samples
+    for column in ("workload", "case", "variant", "config"):
+        own = own[own[column] == getattr(last, column)]
+    own = own[(own["scope"] == timing.scope) & (own["cache"] == timing.cache)]
+    yield samples_over_rounds(own, look)
 
 
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:

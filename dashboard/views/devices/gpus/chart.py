@@ -1,7 +1,7 @@
 """Speedup, efficiency, skew and shares over the number of GPUs, and the best numbers of GPUs over size."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from typing import Any, Final
@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Estimate, Timing, records
 from warpladder.dashboard.core.numbers import (
     format_duration,
@@ -21,7 +22,9 @@ from warpladder.dashboard.core.numbers import (
     ranks_words,
     significant,
 )
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import doubt
+from warpladder.dashboard.reports import generator
 from warpladder.dashboard.reports.generator import WORKLOAD, Finding, images_of
 from warpladder.dashboard.ui.bars import add_bars
 from warpladder.dashboard.ui.template import (
@@ -39,6 +42,7 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
 )
+from warpladder.dashboard.views.devices.gpus import query
 from warpladder.dashboard.views.devices.gpus.query import PARTS, CrossoverRow, ScalingRow, Share, WeakScalingRow
 
 #: Times that differ by more than this factor get a logarithmic axis.
@@ -49,6 +53,39 @@ _SCALE_NOTE: Final = (
     "number of ranks is a launch with its own rounds, so the ratios are not paired."
 )
 _PART_LOOKS: Final = dict(zip(PARTS.values(), (("#56B4E9", "\\"), ("#E69F00", "/"), ("#CC79A7", "x")), strict=True))
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The charts of each workload that several ranks measured, in each timing.
+
+    These are the best number of ranks for the fastest variant, and the speedups at the largest case. The first timing also has
+    skew, weak scaling, and the shares of phases.
+    """
+    for workload in axes.scaled_workloads(data):
+        for place, timing in enumerate(query.timings(data, workload)):
+            yield from _of_timing(data, look, workload, timing, first=place == 0)
+
+
+def _of_timing(data: RunData, look: Look, workload: str, timing: Timing, *, first: bool) -> Iterator[Chart]:
+
+    frame = query.scaling(data, workload, timing)
+    if frame.empty:
+        return
+    variant = query.variant_to_show(frame)
+    finding = generator.finding(frame[frame["variant"] == variant])
+    compared = query.crossover(data, workload, timing, variant)
+    yield best_counts(compared, finding, generator.table_4(), look)
+    largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
+    largest = largest[largest["case"] == largest["case"].iloc[-1]]
+    yield strong(largest, look)
+    if not first:
+        return
+    yield skew(largest, look)
+    grown = query.weak(data, workload, timing)
+    if len(grown):
+        yield weak(grown[grown["per_rank"] == query.weak_to_show(grown)], look)
+    for _, parts in query.shares(data, workload, timing).groupby("variant", sort=False):
+        yield shares(parts, look)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Variants, or the sizes of one variant, under the measured roofs of their device, on logarithmic axes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +11,10 @@ import plotly.graph_objects as go
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import name_of, records
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_rate, significant
-from warpladder.dashboard.core.trusted import doubt
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, hover, measured, slug, text, ticks
+from warpladder.dashboard.views.ladder.roofline import query
 from warpladder.dashboard.views.ladder.roofline.query import Point, Roof, has_floor_by_size
 from warpladder.dashboard.views.ladder.roofline.query import slopes as memory_roofs
 
@@ -31,6 +33,26 @@ _BESIDE: Final = 1.1
 #: Points of a roof's line. Plotly shows a hover text at points only.
 _VERTICES: Final = 40
 _SMALLEST, _LARGEST = 7.0, 14.0
+
+
+def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
+    """The variants at the largest case, and the variant nearest to its roof over sizes.
+
+    They are drawn with the operations and bytes of the case, and where the run has counters also with the counted ones.
+    """
+    for timing in query.timings(data, workload)[:1]:
+        roofs = query.roofs(data)
+        for counted, counted_in in ((None, ""), (query.executed(data, workload), "this run")):
+            frame = query.points(data, workload, timing, counted)
+            if frame["roof_gflop_per_s"].isna().all():
+                continue
+            largest = frame[frame["size_rank"] == frame["size_rank"].max()]
+            yield roofline(largest[largest["case"] == largest["case"].iloc[-1]], roofs, look, counted_in)
+            trusted = largest[is_trusted(largest) & largest["percent_of_roof"].notna()]
+            nearest = (trusted if len(trusted) else largest).sort_values("percent_of_roof", ascending=False).iloc[0]
+            over = frame[(frame["variant"] == nearest["variant"]) & (frame["series"] == nearest["series"])]
+            if len(over) > 1:
+                yield over_sizes(over, roofs, look, counted_in)
 
 
 def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str = "") -> Chart:

@@ -1,13 +1,18 @@
 """How much slower than the fastest each variant is, over the sizes."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, samples, slug, spaced, text, ticks
+from warpladder.dashboard.views.sizes.ship import query
 from warpladder.dashboard.views.sizes.ship.code import doubts, title
 from warpladder.dashboard.views.sizes.ship.dispatch import axis_of
 from warpladder.dashboard.views.sizes.ship.query import ALL, Contest, Place, Shipment, loss_of, standings
@@ -16,6 +21,16 @@ from warpladder.data.words import first_of
 #: The axis ends between these losses in percent, so that slow variants do not press the others together.
 _LEAST, _MOST = 5.0, 100.0
 _MOST_NAMES: Final = 6  # variants that a note names
+
+
+def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
+    """The losses in the first timing, for each precision with a choice."""
+    if timing != axes.timings(data, workload)[0]:
+        return
+    for precision in query.precisions_of(data, workload, timing):
+        contest = query.contest(data, workload, timing, precision)
+        if len(contest.variants) > 1:
+            yield losses(contest, query.recommended(query.shipments(contest)), look)
 
 
 def losses(contest: Contest, shipped: Shipment, look: Look, series: str = ALL) -> Chart:

@@ -1,15 +1,17 @@
 """Hardware counters by variant: shares of the peaks, occupancy, traffic, and stalls of warps."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.counted import THRESHOLDS, answer, limit, limit_clause, limit_words, reason_name
 from warpladder.dashboard.core.limits import BOUND_PERCENT, LATENCY_PERCENT, PIPES, UNITS, Kind
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.why import Cause
 from warpladder.dashboard.ui.bars import add_bars, panels, scale, write_beside
 from warpladder.dashboard.ui.template import (
@@ -25,6 +27,7 @@ from warpladder.dashboard.ui.template import (
     text,
     words_beside,
 )
+from warpladder.dashboard.views.why.counters import query
 from warpladder.data.words import cut
 
 _ROW_PX: Final = 26
@@ -48,6 +51,23 @@ _GREYS: Final[Mapping[Theme, Mapping[str, str]]] = {
     "light": {_OTHERS: "#5C7A00", "selected": "#8d949e", "not_selected": "#c6cbd2"},
     "dark": {_OTHERS: "#B5D155", "selected": "#8d949e", "not_selected": "#555c67"},
 }
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The charts of the last case with counters of each workload."""
+    for workload in counters.counted_workloads(data):
+        case = counters.counted_cases(data, workload)[-1]
+        every = counted.best(data, workload, case, counted.times(data, workload, case))
+        frame = query.most_time(every)
+        how = query.how_counted(data, len(frame), len(every)) + query.where_timed(frame, "")
+        explained = counted.steps(data, workload, case, frame)
+        if len(explained):
+            yield steps(explained, look, workload, case, how)
+        for draw in (speed_of_light, occupancy, traffic):
+            yield draw(frame, look, workload, case, how)
+        stalls = query.stalls(frame)
+        if len(stalls):
+            yield stall_reasons(stalls, look, workload, case, how)
 
 
 def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:

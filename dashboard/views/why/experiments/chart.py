@@ -1,6 +1,6 @@
 """Charts of experiments inside a kernel: without each class of work, at each mark, and the blocks of a multiprocessor."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from plotly.subplots import make_subplots
@@ -8,6 +8,7 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.inside import Inside, few, sentence
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import (
     ABOVE,
@@ -20,6 +21,7 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
 )
+from warpladder.dashboard.views.why.experiments import query
 from warpladder.dashboard.views.why.experiments.query import ORIGINAL, OTHERS, Blocks, bars, marks
 from warpladder.data.names import Experiment, Fact
 from warpladder.data.naming import CellName
@@ -27,6 +29,17 @@ from warpladder.data.naming import CellName
 _ROW_PX: Final = 26
 _MOST_ROWS: Final = 32
 _STAGES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#6A4C9C")
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """Of each cell: without each class of work, the marks, and the blocks of the multiprocessor that ends last."""
+    for cell in data.experiments.cells:
+        found = data.experiments.of(cell)
+        yield without(found, look, cell)
+        if at_each := at_marks(found, look, cell):
+            yield at_each
+        if blocks := query.blocks(data, cell):
+            yield over_time(blocks, blocks.multiprocessors[0], found, look, cell)
 
 
 def without(found: Inside, look: Look, cell: CellName) -> Chart:

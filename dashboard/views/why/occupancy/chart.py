@@ -1,12 +1,17 @@
 """The occupancy of a kernel over its registers, its shared memory and its block size."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from warpladder.dashboard.core import what_if
 from warpladder.dashboard.core.numbers import format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.what_if import Curve, Resident, WhatIf
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, slug, text
+from warpladder.dashboard.views.why.occupancy import query
 from warpladder.dashboard.views.why.occupancy.query import RULES, answer, differs, in_words
 
 _HEADS = {
@@ -15,6 +20,18 @@ _HEADS = {
     "threads": "threads of a block",
 }
 _KIB = 1024
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The curves of each launch of the last case of each workload, as it is; a kernel that several configs launch is drawn once."""
+    capability, sms = str(data.info["compute_capability"]), what_if.sms_of_run(data)
+    for workload in what_if.workloads(data):
+        case = what_if.cases(data, workload)[-1]
+        for name, (cell, kernel) in query.launch_names(data, workload, case).items():
+            own = what_if.own_choice(kernel)
+            result = own and what_if.what_if(kernel, capability, sms, own.registers, own.shared_bytes, own.threads)
+            if result:
+                yield curves(result, look, workload, case, cell.variant, name)
 
 
 def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, name: str) -> Chart:
