@@ -46,13 +46,13 @@ _CELL_COLUMNS: Final = {
     "verdict": "Verdict",
     "case": "Case",
     "name": "Variant",
-    "ratio": st.column_config.NumberColumn("B over A", format="%.3f"),
-    "ratio_low": st.column_config.NumberColumn("from", format="%.3f"),
-    "ratio_high": st.column_config.NumberColumn("to", format="%.3f"),
-    "noise": st.column_config.NumberColumn("Noise, %", format="%.1f"),
+    "ratio": widgets.number("B over A", style="%.3f"),
+    "ratio_low": widgets.number("from", style="%.3f"),
+    "ratio_high": widgets.number("to", style="%.3f"),
+    "noise": widgets.number("Noise, %", style="%.1f"),
     "a": "A",
     "b": "B",
-    "shift": st.column_config.NumberColumn("Unchanged, B over A", format="%.3f"),
+    "shift": widgets.number("Unchanged, B over A", style="%.3f"),
     "workload": "Workload",
     "timing": "Timing",
     "source": "Source",
@@ -274,7 +274,7 @@ def _counters(other: store.Run, run: store.Run, cell: Change) -> None:
         for each in explanation.work
     ]
     frame = pd.DataFrame(rows, columns=["Group", "Counter", "A", "B", "Change"])
-    widgets.table(frame, height="content" if len(explanation.work) < 12 else _TABLE_HEIGHT)
+    widgets.table(frame, height=widgets.height(frame, 11, _TABLE_HEIGHT))
     st.caption("Counters of one execution each: they have no interval.")
 
 

@@ -134,23 +134,19 @@ def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Ra
         "case": "Case",
         "variant": "Variant",
         "wins": st.column_config.TextColumn("Wins on", width="small"),
-        "a_median_ns": _number(f"{a}, ms", style="%.4g"),
-        "b_median_ns": _number(f"{b}, ms", style="%.4g"),
-        "ratio": _number(f"{b} / {a}", style="%.3f"),
-        "ratio_low": _number("from", style="%.3f"),
-        "ratio_high": _number("to", style="%.3f"),
-        "ratio_of_floors": _number(
+        "a_median_ns": widgets.number(f"{a}, ms", style="%.4g"),
+        "b_median_ns": widgets.number(f"{b}, ms", style="%.4g"),
+        "ratio": widgets.number(f"{b} / {a}", style="%.3f"),
+        "ratio_low": widgets.number("from", style="%.3f"),
+        "ratio_high": widgets.number("to", style="%.3f"),
+        "ratio_of_floors": widgets.number(
             "Floors", "The floor on B over the floor on A, where both come from the same ceilings.", "%.3f"
         ),
-        "a_percent_of_floor": _number(f"{a}, % of floor"),
-        "b_percent_of_floor": _number(f"{b}, % of floor"),
+        "a_percent_of_floor": widgets.number(f"{a}, % of floor", style="%.3g"),
+        "b_percent_of_floor": widgets.number(f"{b}, % of floor", style="%.3g"),
         "source": st.column_config.TextColumn("Source"),
     }
     frame = queries.frame_of(found.pairs)
     wins = frame["wins"].replace({"A": a, "B": b})
     frame = frame.assign(wins=wins, source=frame["same_source"].map({True: "same", False: "differs"}))
     widgets.table_of_times(frame, columns)
-
-
-def _number(label: str, help: str | None = None, style: str = "%.3g") -> Any:
-    return st.column_config.NumberColumn(label, format=style, help=help)

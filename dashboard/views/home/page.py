@@ -219,7 +219,7 @@ def _counters(run: store.Run) -> None:
             percent=[each.percent for each in limits],
         )
         columns = [name for name in _LIMITS if name != "config" or frame["config"].any()]
-        widgets.table(shown, column_order=columns, column_config=_LIMITS, height="content" if len(shown) <= 12 else 450)
+        widgets.table(shown, column_order=columns, column_config=_LIMITS, height=widgets.height(shown))
         pages.link("why", "Why one is faster than another →", **state.link(workload=workload))
 
 
@@ -368,11 +368,9 @@ _COLUMNS: Final = {
 }
 _FINDINGS: Final = {
     "what": st.column_config.TextColumn("What takes the time", width="medium"),
-    "time_ns": st.column_config.NumberColumn("Time, ms", format="%.4g"),
-    "percent": st.column_config.NumberColumn(
-        "Share, %", format="%.3g", help="Of the time of the GPUs from first to last work."
-    ),
-    "runs": st.column_config.NumberColumn("Executions", format="%d"),
+    "time_ns": widgets.number("Time, ms", style="%.4g"),
+    "percent": widgets.number("Share, %", "Of the time of the GPUs from first to last work.", "%.3g"),
+    "runs": widgets.number("Executions", style="%d"),
     "operator": st.column_config.TextColumn(
         "Operator or range", width="medium", help="Around the launch of the longest execution."
     ),

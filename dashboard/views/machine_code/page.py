@@ -30,21 +30,17 @@ _TABLE_HEIGHT: Final = 360
 _MIX: Final = {
     "unit": st.column_config.TextColumn("Unit", help="What executes the instructions."),
     "name": st.column_config.TextColumn("Instruction", help="The operation, with the width of an access in bits."),
-    "hot": st.column_config.NumberColumn("In the hot loop", format="localized", help="Without loops inside it."),
-    "all": st.column_config.NumberColumn("In the kernel", format="localized"),
-    "executed": st.column_config.NumberColumn(
-        "Executed", format="localized", help="Times that warps executed them, in one launch."
-    ),
+    "hot": widgets.number("In the hot loop", "Without loops inside it.", "localized"),
+    "all": widgets.number("In the kernel", style="localized"),
+    "executed": widgets.number("Executed", "Times that warps executed them, in one launch.", "localized"),
 }
 _LOOPS: Final = {
     "first": st.column_config.TextColumn("From", help="Offset of its first instruction."),
     "last": st.column_config.TextColumn("To", help="Offset of its last instruction, a branch back."),
     "lines": "Source lines",
     "depth": st.column_config.NumberColumn("Depth", help="How many loops are around it."),
-    "instructions": st.column_config.NumberColumn("Instructions", format="localized", help="Without loops inside it."),
-    "arithmetic_percent": st.column_config.NumberColumn(
-        "Arithmetic, %", format="%.0f", help="Share of floating-point and tensor instructions."
-    ),
+    "instructions": widgets.number("Instructions", "Without loops inside it.", "localized"),
+    "arithmetic_percent": widgets.number("Arithmetic, %", "Share of floating-point and tensor instructions.", "%.0f"),
     "hot": st.column_config.CheckboxColumn(
         "Hot loop", help="Executed most often; without counts, the one with the most arithmetic."
     ),
@@ -52,9 +48,9 @@ _LOOPS: Final = {
 _CHANGES: Final = {
     "unit": "Unit",
     "name": "Instruction",
-    "a": st.column_config.NumberColumn("A", format="localized"),
-    "b": st.column_config.NumberColumn("B", format="localized"),
-    "change": st.column_config.NumberColumn("Change", format="%+d"),
+    "a": widgets.number("A", style="localized"),
+    "b": widgets.number("B", style="localized"),
+    "change": widgets.number("Change", style="%+d"),
 }
 _BAR: Final = """
   <div class="bar">
@@ -221,7 +217,7 @@ def _mix(run: store.Run, chosen: _Chosen) -> None:
     with right:
         loops = queries.loops(data, cell, kernel)
         if len(loops):
-            widgets.table(loops, column_config=_LOOPS, height="content" if len(loops) < 9 else _TABLE_HEIGHT)
+            widgets.table(loops, column_config=_LOOPS, height=widgets.height(loops, 8, _TABLE_HEIGHT))
             st.caption("A loop is the code from the target of a branch backwards to that branch.")
         else:
             st.caption("The kernel has no branch backwards, so no loop.")
@@ -264,7 +260,7 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
         st.caption(plain(f"{letter}: {each.name}: {_resources(each.kernel)}"))
     if len(changed):
         st.markdown("### Counts that differ")
-        widgets.table(changed, column_config=_CHANGES, height="content" if len(changed) < 12 else _TABLE_HEIGHT)
+        widgets.table(changed, column_config=_CHANGES, height=widgets.height(changed, 11, _TABLE_HEIGHT))
 
 
 def _choose_other(data: RunData, chosen: _Chosen, name: str) -> _Chosen | None:

@@ -21,7 +21,7 @@ _WORK: Final = {
     "name": st.column_config.TextColumn("Quantity", width="medium"),
     "a": "A",
     "b": "B",
-    "ratio": st.column_config.NumberColumn("B / A", format="%.3f"),
+    "ratio": widgets.number("B / A", style="%.3f"),
 }
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import counted, counters, run_index
-from warpladder.dashboard.ui import pages, pinned, runs, state, tables, widgets
+from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.why.counters import chart as charts
 from warpladder.dashboard.views.why.counters import query
@@ -23,24 +23,22 @@ _TOPICS: Final = {
 _MEMORY: Final = {
     "variant": "Variant",
     "config": "Config",
-    "dram_read_mb": st.column_config.NumberColumn("DRAM read, MB", format="%.1f"),
-    "dram_write_mb": st.column_config.NumberColumn("written, MB", format="%.1f"),
-    "l1_hit_percent": st.column_config.NumberColumn("L1 hits, %", format="%.1f"),
-    "l2_hit_percent": st.column_config.NumberColumn("L2 hits, %", format="%.1f"),
-    "load_sectors_per_request": st.column_config.NumberColumn(
+    "dram_read_mb": widgets.number("DRAM read, MB", style="%.1f"),
+    "dram_write_mb": widgets.number("written, MB", style="%.1f"),
+    "l1_hit_percent": widgets.number("L1 hits, %", style="%.1f"),
+    "l2_hit_percent": widgets.number("L2 hits, %", style="%.1f"),
+    "load_sectors_per_request": widgets.number(
         "Sectors a load",
-        format="%.2f",
-        help="Sectors of 32 bytes for one load of a warp. Ideal: 4 for 4 bytes a thread, 16 for 16 bytes. Worst: 32, one a thread.",
+        "Sectors of 32 bytes for one load of a warp. Ideal: 4 for 4 bytes a thread, 16 for 16 bytes. Worst: 32, one a thread.",
+        "%.2f",
     ),
-    "store_sectors_per_request": st.column_config.NumberColumn("Sectors a store", format="%.2f"),
-    "load_conflicts": st.column_config.NumberColumn(
-        "Conflicts, loads", format="compact", help="Extra passes of loads from shared memory, caused by bank conflicts."
+    "store_sectors_per_request": widgets.number("Sectors a store", style="%.2f"),
+    "load_conflicts": widgets.number(
+        "Conflicts, loads", "Extra passes of loads from shared memory, caused by bank conflicts.", "compact"
     ),
-    "store_conflicts": st.column_config.NumberColumn("Conflicts, stores", format="compact"),
-    "flop_per_byte": st.column_config.NumberColumn(
-        "FLOP a DRAM byte", format="%.2f", help="Executed operations, not those of the case."
-    ),
-    "gflop_per_s": st.column_config.NumberColumn("GFLOP/s", format="%.0f", help="Over the kernels' time under the profiler."),
+    "store_conflicts": widgets.number("Conflicts, stores", style="compact"),
+    "flop_per_byte": widgets.number("FLOP a DRAM byte", "Executed operations, not those of the case.", "%.2f"),
+    "gflop_per_s": widgets.number("GFLOP/s", "Over the kernels' time under the profiler.", "%.0f"),
 }
 _READINGS: Final = {
     "variant": "Variant",
@@ -48,7 +46,7 @@ _READINGS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="small"),
     "launch_index": st.column_config.NumberColumn("Launch", width=60),
     "metric": st.column_config.TextColumn("Metric", width="medium"),
-    "value": st.column_config.NumberColumn("Value", format="%.6g"),
+    "value": widgets.number("Value", style="%.6g"),
     "unit": "Unit",
     "meaning": "Meaning",
 }
@@ -70,7 +68,7 @@ _FINDINGS: Final = {
     "severity": "Severity",
     "title": "Title",
     "text": st.column_config.TextColumn("Finding", width="large"),
-    "speedup_percent": st.column_config.NumberColumn("Speedup, %", format="%.1f", help="As Nsight Compute estimates it."),
+    "speedup_percent": widgets.number("Speedup, %", "As Nsight Compute estimates it.", "%.1f"),
 }
 
 
@@ -132,7 +130,7 @@ def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> Non
     if len(beside):
         agree = int(beside["agree"].sum())
         st.markdown(f"**The limit of {agree} of {len(beside)} variants is the one that Nsight Compute names.**")
-        widgets.table(beside, column_config=_BESIDE, height="content" if len(beside) < 9 else 320)
+        widgets.table(beside, column_config=_BESIDE, height=widgets.height(beside, 8, 320))
     name = state.choose("rules_of", "Findings about", list(dict.fromkeys(findings["variant"])))
     widgets.table(findings[findings["variant"] == name], column_config=_FINDINGS, height=380)
     st.caption("Words and estimates are those of Nsight Compute.")
@@ -143,15 +141,7 @@ def _all_metrics(run: store.Run, workload: str, case: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = state.choose("counters_of", "Variant", ["all", *dict.fromkeys(frame["variant"])])
         shown = frame if name == "all" else frame[frame["variant"] == name]
-        st.download_button(
-            "CSV",
-            lambda: tables.csv(shown),
-            "counters.csv",
-            "text/csv",
-            key="download counters",
-            type="tertiary",
-            on_click="ignore",
-        )
+        widgets.save_csv("CSV", shown, "counters.csv", "download counters")
     widgets.table(shown, height=380, column_order=list(_READINGS), column_config=_READINGS)
     st.caption(plain(f"{len(shown)} readings under Nsight Compute's own names and units; {query.how_counted(runs.load(run))}"))
 
