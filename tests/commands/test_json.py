@@ -51,6 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("doctor", "doctor"),
         ("summary", "summary recorded"),
         ("summary", "summary 'H200 conv2d'"),
+        ("summary-all", "summary recorded --all"),
+        ("summary-all", "summary 'H200 mlp_gemm' --all"),
         ("summary-job", "summary main"),
         ("compare", "compare recorded recorded"),
         ("compare", "compare 'H200 conv2d@v02_naive_global' 'H200 conv2d@v03_coalesced' --match best"),
