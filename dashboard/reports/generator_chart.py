@@ -174,15 +174,12 @@ def _share(row: dict[Any, Any], part: str) -> float:
     total = float(row["median_ns"])
     if row["transfer"] != generator.OVERLAPPED:
         # Each phase and the whole have their own medians, so the phases can add up to slightly more than the whole.
-        return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(total, sum(_known_parts(row)))
+        known = sum(float(row[each]) for each in generator.PARTS if pd.notna(row[each]))
+        return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(total, known)
     if pd.isna(row["ratio"]):
         return float(part == _NOT_KNOWN)
     longest = min(1.0, float(row["longest_ns"]) / total)
     return longest if part == row["longest"] else 1.0 - longest if part == generator.REST else 0.0
-
-
-def _known_parts(row: dict[Any, Any]) -> list[float]:
-    return [float(row[part]) for part in generator.PARTS if pd.notna(row[part])]
 
 
 def _hover(row: dict[Any, Any], part: str, share: float) -> str:

@@ -17,7 +17,6 @@ from warpladder.data.arrays import Intervals, lookup, numbered
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
-#: Roles of variants that speedups are not counted from.
 STAGES: Final = ("kernel_ns", "with_launch_ns", "with_copies_ns", "end_to_end_ns")
 
 

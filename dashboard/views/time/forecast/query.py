@@ -1,6 +1,6 @@
 """The forecast of a program as a waterfall and as a table of its operations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Final
@@ -168,7 +168,9 @@ def operations(of: Program, expected: Forecast) -> pd.DataFrame:
                 "operation": operation.name,
                 "benchmark": operation.workload,
                 "percent": 100 * of.hot.share(operation),
-                **{f"{name}_ns": value / of.hot.steps for name, value in _times(operation)},
+                "device_ns": operation.device_ns / of.hot.steps,
+                "floor_ns": operation.floor_ns / of.hot.steps,
+                "worth_ns": operation.worth_ns / of.hot.steps,
                 "variants": ", ".join(dict.fromkeys(each.variant for each in gain.forms)) if gain else "",
                 "times_faster": times_faster([each.ratio.value for each in gain.forms]) if gain else "",
                 "saved_ns": gain.saved_ns.value if gain else nan,
@@ -183,10 +185,6 @@ def operations(of: Program, expected: Forecast) -> pd.DataFrame:
     return frame.sort_values(
         ["gained_ns", "worth_ns", "device_ns"], ascending=False, na_position="last", kind="stable", ignore_index=True
     )
-
-
-def _times(operation: Operation) -> Iterator[tuple[str, float]]:
-    yield from (("device", operation.device_ns), ("floor", operation.floor_ns), ("worth", operation.worth_ns))
 
 
 def headline(expected: Forecast) -> str:

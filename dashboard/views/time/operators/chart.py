@@ -30,7 +30,6 @@ BY: Final[Mapping[By, str]] = {
     "range": "name and innermost range",
     "stack": "name and stack",
 }
-#: Beginnings of the frames of PyTorch and Python themselves.
 _CALL_COLOR: Final = "#56B4E9"
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Literal, get_args
 
@@ -32,7 +33,6 @@ FIGURES: Final = ("calls", "self_device_ns", "percent", "device_ns", "self_host_
 _WORK: Final = {"kernels": "full_name", "memory_ops": "kind"}
 #: Steps of the profiler are one range.
 _STEP: Final = re.compile(r"ProfilerStep#\d+")
-#: The beginning of the frame of a module.
 #: Objects of one type are alike in a stack.
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -214,7 +214,9 @@ def _groups(traces: Traces, every: Operators, by: By, root: Int64s) -> tuple[Int
         columns.append(strides)
         words.append(text)
     elif by != "name":
-        code, text = _ranges(traces) if by == "range" else _stacks(traces, modules_of if by == "module" else _without_addresses)
+        code, text = (
+            _ranges(traces) if by == "range" else _stacks(traces, modules_of if by == "module" else partial(_ADDRESS.sub, ""))
+        )
         code = code if by == "stack" else _of_forward(traces, every, code, text)
         if by == "range":
             by_time, _ = _ranges(traces, "time_range_id")
@@ -276,10 +278,6 @@ def _stacks(traces: Traces, text_of: Callable[[str], str]) -> tuple[Int64s, npt.
 def modules_of(stack: str) -> str:
     """`Conv2d_0 < ResNet_0` out of a stack, the innermost module first; empty without a module."""
     return " < ".join(frame.removeprefix(MODULE) for frame in stack.split("\n") if frame.startswith(MODULE))
-
-
-def _without_addresses(stack: str) -> str:
-    return _ADDRESS.sub("", stack)
 
 
 def _of_forward(traces: Traces, every: Operators, code: Int64s, texts: npt.NDArray[Any]) -> Int64s:
