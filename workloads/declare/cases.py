@@ -312,3 +312,22 @@ def widened(bits: Any, dtype: str) -> Any:
             size = np.where((bits & 127) == 127, np.float32(np.nan), size)
             return np.where(bits >> 7, -size, size)
     return bits
+
+
+def narrowed(values: Any, dtype: str) -> Any:
+    """Numbers of float32 to the nearest of a type, ties to even, as an array of the type's `STORAGE`; `widened` gives their values.
+
+    Args:
+        values: a NumPy array of finite numbers. Those beyond the largest of E4M3 become 448.
+        dtype: `bfloat16`, `float8_e4m3fn`, or a type that NumPy has.
+    """
+    if dtype == "bfloat16":
+        bits = values.view(np.uint32)
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    if dtype != "float8_e4m3fn":
+        return values.astype(dtype)
+    # Three bits of fraction, the least exponent is -6. A fraction that is rounded up to 16 eighths goes on into the exponent.
+    size = np.minimum(np.abs(values), 448)
+    exponent = np.frexp(np.maximum(size, np.float32(2.0**-6)))[1] - 1
+    eighths = np.rint(np.ldexp(size, 3 - exponent))
+    return ((exponent + 6) * 8 + eighths).astype(np.uint8) | np.signbit(values).astype(np.uint8) << 7

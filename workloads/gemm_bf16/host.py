@@ -6,7 +6,8 @@ from functools import wraps
 import numpy as np
 
 from warpladder.workloads.api import Array, Buffers, Case
-from warpladder.workloads.gemm_bf16.problem import rounded, types_of, values_of
+from warpladder.workloads.declare.cases import narrowed
+from warpladder.workloads.gemm_bf16.problem import types_of, values_of
 from warpladder.workloads.numba_loops import compiled, prange
 
 _Run = Callable[[Case, Buffers, Buffers], None]
@@ -19,7 +20,7 @@ def _in_single(run: _Run) -> _Run:
     def converted(case: Case, inputs: Buffers, outputs: Buffers) -> None:
         types, d = types_of(inputs["a"]), np.empty(outputs["d"].shape, np.float32)
         run(case, {name: values_of(array, types.operand).astype(np.float32) for name, array in inputs.items()}, {"d": d})
-        outputs["d"][...] = rounded(d, types.result)
+        outputs["d"][...] = narrowed(d, types.result)
 
     return converted
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Axis, Buffer, Case, CaseSet, Params, Precision
-from warpladder.workloads.declare.cases import widened
+from warpladder.workloads.declare.cases import narrowed, widened
 
 AXES: Final = (Axis("n", 1, 16384), Axis("shape", 1, 131072, extents=3, instead_of="n"))
 #: Unit roundoff of results.
@@ -142,9 +142,9 @@ class Problem:
 
     def _random(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         if self.types.operand_bytes == 1:
-            spaced = rounded((np.arange(256, dtype=np.float32) - 127.5) / 128, self.types.operand)
+            spaced = narrowed((np.arange(256, dtype=np.float32) - 127.5) / 128, self.types.operand)
             return np.asarray(spaced[rng.integers(0, 256, shape, np.uint8)])
-        return rounded(rng.random(shape, np.float32) * np.float32(2) - np.float32(1), self.types.operand)
+        return np.asarray(narrowed(rng.random(shape, np.float32) * np.float32(2) - np.float32(1), self.types.operand))
 
     def reference(self, case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """D in float64, some rows at a time.
@@ -175,16 +175,3 @@ def values_of(bits: np.ndarray, dtype: str) -> np.ndarray:
         return np.asarray(widened(bits, dtype))
     values = np.asarray(widened(np.arange(256, dtype=np.uint8), dtype))
     return np.asarray(values[bits])
-
-
-def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Numbers of float32 to the nearest of a type, ties to even, as the array that holds it. They are finite, and within the type's range."""
-    if dtype == "float16":
-        return values.astype(np.float16)
-    if dtype == "bfloat16":
-        bits = values.view(np.uint32)
-        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-    # E4M3: three bits of fraction, the least exponent is -6. A fraction that is rounded up to 16 eighths goes on into the exponent.
-    exponent = np.maximum(np.frexp(values)[1] - 1, -6)
-    eighths = np.rint(np.ldexp(np.abs(values), 3 - exponent))
-    return np.asarray(((exponent + 6) * 8 + eighths).astype(np.uint8) | np.signbit(values).astype(np.uint8) << 7)

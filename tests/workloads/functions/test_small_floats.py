@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from warpladder.workloads.api import Buffer
-from warpladder.workloads.declare.cases import STORAGE, widened
+from warpladder.workloads.declare.cases import STORAGE, narrowed, widened
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,13 @@ def test_values_are_those_of_pytorch(dtype: str) -> None:
 def test_a_buffer_counts_the_bytes_of_its_bits() -> None:
     buffer = Buffer((3, 4), "bfloat16")
     assert (buffer.nbytes, buffer.storage, buffer.kind) == (24, "uint16", "f")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    # Sign, four bits of exponent with a bias of 7, three of mantissa: OCP 8-bit floating point, E4M3.
+    [(1.0, 0b0_0111_000), (-1.5, 0b1_0111_100), (448.0, 0b0_1111_110), (1000.0, 0b0_1111_110), (2**-6, 0b0_0001_000),
+     (2**-9, 0b0_0000_001), (0.0, 0), (1.0625, 0b0_0111_000), (1.99, 0b0_1000_000)],
+)  # fmt: skip
+def test_numbers_are_rounded_to_e4m3(number: float, code: int) -> None:
+    assert narrowed(np.array([number], np.float32), "float8_e4m3fn").tolist() == [code]

@@ -8,7 +8,6 @@ import pytest
 
 from tests.commands.test_extract import Made, run, tensor
 from tests.synthetic.made_runs import row, run_row, write_tables
-from warpladder.collectors.cuda.tensor_ceilings import e4m3
 from warpladder.dashboard.core.operations import aten
 from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.hot_operations import floor_ns
@@ -140,13 +139,3 @@ def test_a_model_that_was_never_measured_here_has_the_ceilings_of_the_shipped_ru
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b"GPU of the test", b"NVIDIA H200")))
     output = run(str(path), "--data-dir", str(tmp_path)).output
     assert "floors: ceilings of NVIDIA H200 from 2026" in output and "(shipped)" in output
-
-
-@pytest.mark.parametrize(
-    ("number", "code"),
-    # Sign, four bits of exponent with a bias of 7, three of mantissa: OCP 8-bit floating point, E4M3.
-    [(1.0, 0b0_0111_000), (-1.5, 0b1_0111_100), (448.0, 0b0_1111_110), (1000.0, 0b0_1111_110), (2**-6, 0b0_0001_000),
-     (2**-9, 0b0_0000_001), (0.0, 0), (1.0625, 0b0_0111_000), (1.99, 0b0_1000_000)],
-)  # fmt: skip
-def test_numbers_are_rounded_to_e4m3(number: float, code: int) -> None:
-    assert e4m3(np.array([number])).tolist() == [code]
