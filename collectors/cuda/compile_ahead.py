@@ -104,9 +104,8 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                 elif not isinstance(job.workload, HeldWorkload) and (
                     first := _first_call(workload, variant, case, config, architectures if libraries else ())
                 ):
-                    jobs[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, cell.config, *first)] = _rank(
-                        variant
-                    )
+                    once = RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, cell.config, *first)
+                    jobs[once] = _rank(variant)
     return sorted(jobs, key=jobs.__getitem__)
 
 
