@@ -42,7 +42,7 @@ def test_a_pin_stays_across_pages_until_it_is_taken_off(open_app: Open, folder: 
     assert "vs pinned" not in words(page)
     page.button(key="pin run").click().run()
     assert page.query_params["pin"] in ("before", ["before"]) and "this run is the pinned one" in words(page)
-    choose_run(page, "after")
+    choose_run(page, "after", pin="before")
     assert "vs pinned before:" in words(page) and " tied" in words(page)
     for other in ("sizes", "home", "counters", "compare"):
         lead(page, other)
