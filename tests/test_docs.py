@@ -18,6 +18,8 @@ from tests.emulator import emulator
 from tests.workloads.declared import emulation_cases, inputs_and_outputs, kernels
 from warpladder import Run
 from warpladder.__main__ import command as command_line
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import ReportError
 from warpladder.commands.common import REPLACED, Commands
 from warpladder.dashboard.ui import template
 from warpladder.data import schema, store
@@ -37,7 +39,7 @@ OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", 
     *("--bind-to", "--include-blobs", "--output"),
     *("--warpladder-baseline", "--warpladder-runs"),
 }
-#: What CONTRIBUTING adds: a rung's entry, a query, a chart.
+#: What CONTRIBUTING adds: a rung's entry, a reader of files, a query, a chart, a command.
 EXAMPLES: Final = [block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md"]
 #: Pages whose Python has tests of its own: this file, tests/workloads/declare/functions/test_examples.py, tests/test_docs_jobs.py and tests/test_docs_own_kernel.py.
 OWN_TESTS: Final = ("CONTRIBUTING.md", "README.md", "jobs.md", "own-kernel.md")
@@ -139,7 +141,7 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
 
 
 def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
-    _, query, chart, _ = EXAMPLES
+    query, chart = (text for text in EXAMPLES if "def spread(" in text)
     axes, run_data = (importlib.import_module(f"warpladder.dashboard.core.{name}") for name in ("axes", "run_data"))
     names = dict(vars(importlib.import_module("warpladder.dashboard.views.ladder.query")))
     exec(query, names)
@@ -154,6 +156,21 @@ def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
 
 
 # -- names, links, figures -----------------------------------------------------------------------------------------
+
+
+def test_the_collector_that_contributing_adds_imports_its_file(tmp_path: Path) -> None:
+    (example,) = (text for text in EXAMPLES if "def import_report(" in text)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    spans, other = tmp_path / "spans.csv", tmp_path / "other.csv"
+    spans.write_text("name,start_ns,duration_ns\nload,0,1500\ncompute,2000,5000\n")
+    other.write_text("name,start_ns,duration_ns\nload,0,long\n")
+    assert names["is_spans"](spans) and not names["is_spans"](ROOT / "README.md")
+    run_id = names["import_report"](spans, tmp_path, "", None, [], Notes())
+    ranges = store.open_run(tmp_path / run_id).table("ranges")
+    assert ranges[["text", "start_ns", "end_ns"]].values.tolist() == [["load", 0, 1500], ["compute", 2000, 7000]]
+    with pytest.raises(ReportError, match=r"other\.csv: a line is not name,start_ns,duration_ns: .*'long'"):
+        names["import_report"](other, tmp_path, "", None, [], Notes())
 
 
 def test_the_example_of_a_command_prints_the_size_of_a_run() -> None:
