@@ -264,6 +264,7 @@ def main(workers: int, make_benches: MakeBenches) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):  # the recorder handles these
         signal.signal(number, signal.SIG_IGN)
     jobs = [_of_line(line) for line in sys.stdin]
-    with ProcessPoolExecutor(workers) as pool, suppress(BrokenProcessPool):
+    # What libraries print goes to stderr, so that stdout has a line for each job and no other.
+    with ProcessPoolExecutor(workers, initializer=os.dup2, initargs=(2, 1)) as pool, suppress(BrokenProcessPool):
         for each in as_completed([pool.submit(_do, job, make_benches) for job in jobs]):
             print(each.result(), flush=True)

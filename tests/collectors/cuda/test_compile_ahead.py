@@ -83,6 +83,14 @@ def test_what_does_not_compile_is_left_for_its_verdict() -> None:
     assert told == [1, 2]
 
 
+def test_what_a_library_prints_is_no_finished_job(tmp_path: Path) -> None:
+    (tmp_path / "talks.py").write_text("import os\nos.write(1, b'compiling, please wait\\n')\n")
+    told: list[str] = []
+    job = RunOnce("talks", str(tmp_path / "talks.py"), "loud", "", "n=1", "")
+    compile_ahead.compile_all([job], lambda _, longest: told.append(longest), lambda: None)
+    assert [name.split()[0] for name in told] == ["talks/loud"]
+
+
 def test_a_signal_ends_it_at_once() -> None:
     def stop() -> None:
         raise Stopped
