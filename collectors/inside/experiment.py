@@ -7,6 +7,7 @@ It is a program of its own, which prints each step and each row as a line of JSO
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -470,6 +471,12 @@ def _is_same(expected: np.ndarray, array: np.ndarray) -> bool:
 
 def main() -> None:
     """Make the experiments that the first argument asks for, as JSON."""
+    answers = os.fdopen(os.dup(1), "w")  # for our lines only: what the file or a library prints goes to stderr
+    os.dup2(2, 1)
+
+    def say(message: str | dict[str, Any]) -> None:
+        print(json.dumps(message), file=answers, flush=True)
+
     request: dict[str, Any] = json.loads(sys.argv[1])
     names, files = ([], [Path(request["file"])]) if request["file"] else ([request["workload"]], [])
     loaded = registry.load_with_files(names, files)
@@ -478,12 +485,8 @@ def main() -> None:
     assert isinstance(variant, CudaVariant)
     config = next(each for each in variant.configs if format_params(each) == request["config"])
     case, seconds, skip = workload.case(request["case"]), request["seconds"], request["skip"]
-    for row in Inside(workload, variant, config, case, seconds, skip, _say).rows():
-        _say(row)
-
-
-def _say(message: str | dict[str, Any]) -> None:
-    print(json.dumps(message), flush=True)
+    for row in Inside(workload, variant, config, case, seconds, skip, say).rows():
+        say(row)
 
 
 if __name__ == "__main__":
