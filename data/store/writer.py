@@ -145,10 +145,8 @@ class RunWriter:
                 data_page_size=_PAGE_OF_CODE if table == "machine_code" else None,
                 dictionary_pagesize_limit=_PAGE_OF_CODE if table == "machine_code" else None,
                 write_page_checksum=True,
-                use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
-                # Times and ids differ little from row to row, so differences take half the bytes of a dictionary and a third of
-                # the time to read.
-                column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if pa.types.is_integer(field.type)},
+                use_dictionary=[field.name for field in written if not _rises(field)],
+                column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if _rises(field)},
             )
         self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
 
@@ -179,3 +177,9 @@ class RunWriter:
         with suppress(OSError):  # of no use any more
             self._close()
         self.staging.remove()
+
+
+def _rises(field: pa.Field) -> bool:
+    """Whether a column holds times or ids. They differ little from row to row, so that differences take half the bytes of a dictionary and
+    a third of the time to read. Of other whole numbers, such as the size of a grid, the same few come again and again."""
+    return bool(pa.types.is_integer(field.type)) and field.name.endswith(("_ns", "_id", "correlation"))
