@@ -4,6 +4,7 @@ Parts are imported when they are called, because most of them load the GPU packa
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 from warpladder.collectors.choice import ENERGY, SINGLE_LAUNCH
 from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.collector import Collector, Description, JobProgress, NoCapture
+from warpladder.collectors.core.collector import Collector, Compiling, Description, JobProgress, NoCapture
 from warpladder.collectors.core.entry import late
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.entries import ENTRIES
@@ -83,7 +84,7 @@ def _describe(by_size: bool, ceilings: bool) -> Description:
 
 def _compile_ahead(
     plan: Plan, report: JobProgress, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True
-) -> None:
+) -> AbstractContextManager[Compiling]:
     from warpladder.collectors.cuda import compile_ahead
 
     architectures: Sequence[str] = ()
@@ -91,10 +92,7 @@ def _compile_ahead(
         from warpladder.collectors.cuda.gpu_state import architectures as of_gpus
 
         architectures = of_gpus()
-    jobs = compile_ahead.jobs_of(plan, architectures, libraries)
-    if jobs:
-        report(0, len(jobs), "")
-    compile_ahead.compile_all(jobs, lambda finished, longest: report(finished, len(jobs), longest), check)
+    return compile_ahead.Ahead(compile_ahead.jobs_of(plan, architectures, libraries), report, check)
 
 
 def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Mapping[str, Any]]]:

@@ -49,6 +49,7 @@ class TerminalProgress(Progress):
         self._bar = Bar(*columns, self._time_left, console=_screen, disable=not _screen.is_terminal, transient=True)
         self._task = self._bar.add_task("starting", total=None)
         self._since = time.monotonic()
+        self._measures = False
         self._last = ""
 
     def __enter__(self) -> "TerminalProgress":
@@ -59,15 +60,18 @@ class TerminalProgress(Progress):
             with suppress(OSError):
                 self._bar.stop()
 
-    def compiling(self, finished: int, jobs: int, longest: str) -> None:
+    def compiling(self, finished: int, jobs: int, times: str) -> None:
         if finished == 0:
             self._begin()
-        self._bar.update(self._task, description=f"compiling {finished} of {jobs}", completed=finished, total=jobs)
+        self._bar.update(self._task, description=f"compiling {finished} of {jobs}")
+        if not self._measures:
+            self._bar.update(self._task, completed=finished, total=jobs)
         if self._bar.disable and finished == jobs:
-            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s; longest: {longest}", markup=False)
+            _screen.print(f"compiled {jobs}: {times}", markup=False)
 
     def start(self, jobs: int) -> None:
         self._begin()
+        self._measures = True
         self._bar.reset(self._task, total=jobs)
 
     def limit(self, seconds: float) -> None:
@@ -132,8 +136,8 @@ class NotebookProgress(Progress):
     def __exit__(self, *_: Any) -> None:
         pass
 
-    def compiling(self, finished: int, jobs: int, longest: str) -> None:
-        self._text, self._finished, self._jobs = "compiling", finished, jobs
+    def compiling(self, finished: int, jobs: int, times: str) -> None:
+        self._text = f"compiling {finished} of {jobs}"
         self._draw()
 
     def start(self, jobs: int) -> None:
@@ -167,7 +171,7 @@ class NotebookProgress(Progress):
 
     def _time_left(self) -> str:
         """The time that the jobs left will take, if they are like those that are done."""
-        if not 0 < self._finished < self._jobs or self._text == "compiling":
+        if not 0 < self._finished < self._jobs:
             return ""
         left = (time.monotonic() - self._since_jobs) / self._finished * (self._jobs - self._finished)
         return f", about {left:.0f} s left"

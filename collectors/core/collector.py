@@ -2,6 +2,7 @@
 process. `warpladder.collectors.wiring` makes a record for each name."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -50,8 +51,16 @@ class NoCapture:
 
 #: Facts about the GPU (columns of `run`), and ceilings of GPU and processor (rows of `ceilings`).
 Description = tuple[dict[str, Any], list[dict[str, Any]]]
-#: Called with the number of finished jobs, the number of all jobs, and the name and the time of the longest.
+#: Called with the number of finished jobs, the number of all jobs, and the seconds so far with the job that took longest.
 JobProgress = Callable[[int, int, str], object]
+
+
+class Compiling(Protocol):
+    """What a plan compiles in processes beside the recording."""
+
+    def wait_for(self, *numbers: int) -> None:
+        """Compile what these cases need, by their positions in the plan; all where none is named. Nothing compiles after it returns."""
+
 
 #: Gives the rows of `cell_launches` and `machine_code` of these cells of a plan.
 MachineCode = Callable[[Plan, Sequence[Cell]], Mapping[str, Sequence[Mapping[str, Any]]]]
@@ -67,7 +76,8 @@ class Collector:
         describe: returns facts and ceilings of the device; also its ceilings by size if the argument is true. Called in the
             child.
         start_capture: starts the capture. Called in the child, before CUDA and NVTX are loaded.
-        compile_ahead: compiles the kernels of a plan. Called in the recorder; an exception from its last argument ends it.
+        compile_ahead: begins to compile the kernels of a plan, until its block ends. Called in the recorder; an exception from its last
+            argument ends a wait.
         averages: returns the sizes in bytes of the all-reduces of a plan, by number of ranks. Called in the recorder.
         add_captured: writes the trace tables of the captured batches. Called in the recorder.
         machine_code: returns rows of `cell_launches` and `machine_code` of a plan's cells that are right. Called in the recorder, after the
@@ -78,7 +88,7 @@ class Collector:
     make_benches: Callable[[], Mapping[str, MakeBench]]
     describe: Callable[[bool], Description]
     start_capture: Callable[[], Capture]
-    compile_ahead: Callable[[Plan, JobProgress, Callable[[], object]], None]
+    compile_ahead: Callable[[Plan, JobProgress, Callable[[], object]], AbstractContextManager[Compiling]]
     averages: Callable[[Plan], Mapping[int, Sequence[int]]]
     add_captured: AddCaptured
     machine_code: MachineCode

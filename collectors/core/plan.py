@@ -30,6 +30,7 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.declare.cases import AxisError, sweep
 from warpladder.workloads.declare.functions.sources import source_of
+from warpladder.workloads.torch_bridge import COMPILER
 
 # -- jobs ----------------------------------------------------------------------------------------------------------------------
 
@@ -425,18 +426,25 @@ def _read_cells(file: Path) -> frozenset[Cell]:
 
 
 def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload], *, smallest_first: bool = False) -> tuple[Job, ...]:
-    """Order jobs: the largest case of each workload first, so that a short budget drops cases and not workloads.
+    """Order jobs: the largest case of each workload first, so that a short budget drops cases and not workloads. Workloads that compile
+    quickly come first, and are measured while the others wait.
 
     Args:
         smallest_first: the smallest case first, as on a host, where the largest one may take the whole budget.
     """
     cases = {(workload.name, case.name): case for workload in workloads for case in workload.cases}
     turns: list[tuple[int, Job]] = []
-    for workload in workloads:
+    for workload in sorted(workloads, key=_compiles_long):
         own_jobs = [job for job in jobs if job.workload.name == workload.name]
         own_jobs.sort(key=lambda job: cases[job.workload.name, job.case].size_rank or 0, reverse=not smallest_first)
         turns += enumerate(own_jobs)
     return tuple(job for _, job in sorted(turns, key=lambda turn: turn[0]))
+
+
+def _compiles_long(workload: Workload) -> tuple[int, int]:
+    """How many of its variants need PyTorch's compiler, which takes half a minute, and how many are of libraries at all."""
+    libraries = [variant for variant in workload.variants if isinstance(variant, LibraryVariant)]
+    return sum({*COMPILER} <= {*variant.requires} for variant in libraries), len(libraries)
 
 
 def sweep_of(axes: Sequence[str]) -> list[str]:

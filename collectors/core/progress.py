@@ -6,8 +6,9 @@ from collections.abc import Sequence
 class Progress:
     """Receives the progress of the recording; the command line shows it as a bar."""
 
-    def compiling(self, finished: int, jobs: int, longest: str) -> None:
-        """Called while kernels are compiled, before measuring; the first call has `finished` 0. `longest` names the job that took longest."""
+    def compiling(self, finished: int, jobs: int, times: str) -> None:
+        """Called while kernels are compiled, before the first case and between cases; the first call has `finished` 0. `times` has the seconds
+        so far, and the job that took longest."""
 
     def start(self, jobs: int) -> None: ...
 

@@ -9,7 +9,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.children import POLL_S, START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
-from warpladder.collectors.core.collector import Collector
+from warpladder.collectors.core.collector import Collector, Compiling
 from warpladder.collectors.core.environment import measure_all
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.messages import (
@@ -110,10 +110,12 @@ class Recorder:
         self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
         self._took_s: list[float] = []  # by each job in the first process
         self._spare_s = 0.0  # of the budget, for the job that comes next
+        self._began = 0.0  # measuring, on the clock of `time.monotonic`, later by each wait since
         self._stop = Stop()
         self._watch, self._plan_ns = Stopwatch(Spent.WAITING), plan_ns
         self._early = self._modules()  # that a child imports before its first question
         self._journal: Journal
+        self._ahead: Compiling
         self._arguments: Sequence[str] | str = ()
 
     def record(self, data_dir: Path, label: str, arguments: Sequence[str] | str, stop: Stop | None = None) -> tuple[str, int]:
@@ -142,11 +144,11 @@ class Recorder:
             )
             try:
                 try:
-                    with self._watch.phase(Spent.COMPILE):
-                        self._compile()
-                    with self._watch.phase(Spent.CEILINGS):
-                        self._describe()
-                    self._measure()
+                    with self._compiling() as self._ahead:
+                        self._wait_for_code(0)
+                        with self._watch.phase(Spent.CEILINGS):
+                            self._describe()
+                        self._measure()
                     with self._watch.phase(Spent.MACHINE_CODE):
                         self._keep_code()
                 except Stopped:
@@ -165,12 +167,20 @@ class Recorder:
 
     # -- measuring -------------------------------------------------------------------------------------------------
 
-    def _compile(self) -> None:
-        """Compile everything before the first sample, so that nothing compiles while samples are timed. Start the child."""
-        kernel_cache.share_with_libraries()
-        with suppress(OSError):  # the first question raises it again
-            self._children[1] = self._start_child(self._early)
-        self._collector.compile_ahead(self._plan, partial(self._show, "compiling"), self._stop.check)
+    def _compiling(self) -> AbstractContextManager[Compiling]:
+        """Start the child, and begin to compile."""
+        with self._watch.phase(Spent.COMPILE):
+            kernel_cache.share_with_libraries()
+            with suppress(OSError):  # the first question raises it again
+                self._children[1] = self._start_child(self._early)
+            return self._collector.compile_ahead(self._plan, partial(self._show, "compiling"), self._stop.check)
+
+    def _wait_for_code(self, number: int) -> None:
+        """Wait until all is compiled that a case of the plan needs. The budget is for measuring: the wait takes nothing of it."""
+        started = time.monotonic()
+        with self._watch.phase(Spent.COMPILE):
+            self._ahead.wait_for(number)
+        self._began += time.monotonic() - started
 
     def _modules(self) -> list[str]:
         """Return the modules that the planned variants import. The child imports them early: PyTorch takes seconds."""
@@ -226,19 +236,23 @@ class Recorder:
 
     def _measure(self) -> None:
         limits = self._plan.limits
-        started = time.monotonic()
+        self._began = time.monotonic()
         for note in self._plan.notes:
             self._diagnose("info", Source.GPUS, note)
-        deadline = math.inf if limits.budget_s is None else started + limits.budget_s
         first_s = 0.0
         for process in range(limits.processes):
             if process:
-                if limits.budget_s is not None and time.monotonic() + first_s > deadline:
+                if limits.budget_s is not None and self._left_s() < first_s:
                     self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, limits.budget_s))
                     return
                 self._replace_children()
-            self._measure_jobs(process, deadline)
-            first_s = first_s or time.monotonic() - started
+            self._measure_jobs(process)
+            first_s = first_s or time.monotonic() - self._began
+
+    def _left_s(self) -> float:
+        """Seconds of the budget that are left for measuring; infinite without a budget."""
+        budget_s = math.inf if self._plan.limits.budget_s is None else self._plan.limits.budget_s
+        return budget_s - (time.monotonic() - self._began)
 
     def _keep_code(self) -> None:
         """Store the machine code of the cells that are right, which explains why one is faster. Whatever fails here costs no times."""
@@ -258,20 +272,21 @@ class Recorder:
         with suppress(OSError):  # the first question raises it again
             self._children[1] = self._start_child(self._early)
 
-    def _measure_jobs(self, process: int, deadline: float) -> None:
+    def _measure_jobs(self, process: int) -> None:
         for number, planned in enumerate(self._plan.jobs):
             self._stop.check()
-            if time.monotonic() > deadline:
+            if self._left_s() < 0:
                 if process == 0:
                     self._leave_out(self._plan.jobs[number:])
                 return
+            self._wait_for_code(number)
             results = self._journal.recording.results
             job = replace(planned, cells=tuple(cell for cell in planned.cells if not results.is_lost(cell)))
             among = f" among {job.gpus}" if job.gpus > 1 else ""
             of = f", process {process + 1} of {self._plan.limits.processes}" if self._plan.limits.processes > 1 else ""
             self._show("job", f"{job.workload.name} {job.case}{among}{of}")
             started = time.monotonic()
-            self._spare_s = self._spare(number, process, deadline - started) if process else 0.0
+            self._spare_s = self._spare(number, process, self._left_s()) if process else 0.0
             if job.cells:
                 self._measure_job(job, process)
             if process == 0:

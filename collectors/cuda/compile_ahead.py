@@ -1,9 +1,9 @@
-"""Compiles everything that a plan needs before anything is timed, in parallel, with one process per core.
+"""Compiles what a plan needs while nothing is timed, in parallel, with one process per core.
 
 It compiles kernels, Numba functions, and library variants that use PyTorch's compiler. The machine code goes to the caches on
-disk, where the measuring process finds it. A compile error is ignored here: the measuring process meets it again and reports the
-cell's status. `python -m warpladder.collectors.child compile COUNT` reads one job per line from stdin, and reports each job
-when it is done.
+disk, where the measuring process finds it. The first case is measured as soon as its own code is there; while a case is measured, the
+processes that compile are stopped. A compile error is ignored here: the measuring process meets it again and reports the cell's status.
+`python -m warpladder.collectors.child compile COUNT` reads one job per line from stdin, and reports each job when it is done.
 """
 
 import inspect
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import metadata
@@ -30,8 +30,10 @@ import numpy as np
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.children import ENTRY, POLL_S, Guarded
+from warpladder.collectors.core.collector import JobProgress
 from warpladder.collectors.core.environment import cpu_name
 from warpladder.collectors.core.plan import HeldWorkload, Plan, WorkloadRef
+from warpladder.collectors.core.plan import Job as Planned
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import torch_bridge
@@ -40,6 +42,8 @@ from warpladder.workloads.declare.stepwise import Stepwise
 
 #: Compiling ahead is given up after this many seconds without a finished job.
 _PATIENCE_S: Final = 120.0
+#: Seconds after which all processes that compile have stopped; their guard takes 0.1 s.
+_STOPPED_S: Final = 0.2
 _RUN_ONCE: Final = "run once"
 
 
@@ -79,34 +83,46 @@ Job = Kernels | RunOnce
 MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
-def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> list[Job]:
-    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call. Those that take longest
-    come first.
+def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> dict[Job, list[int]]:
+    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call. They come in the order of
+    the cases that need them first; of a case, those that take longest come first.
 
     Args:
         plan: the cells to measure.
         architectures: such as `sm_90`; empty if no kernels are measured.
         libraries: whether to run library variants; under a tool that inspects every launch this would take minutes.
+
+    Returns:
+        For each job, which cases of the plan need it, as ascending positions in `plan.jobs`.
     """
-    jobs: dict[Job, int] = {}
-    for job in plan.jobs:
-        workload = next(each for each in plan.workloads if each.name == job.workload.name)
-        case = workload.case(job.case)
-        for cell in job.cells:
+    needed: dict[Job, list[int]] = {}
+    ranks: dict[Job, int] = {}
+    for number, planned in enumerate(plan.jobs):
+        workload = next(each for each in plan.workloads if each.name == planned.workload.name)
+        for cell in planned.cells:
             variant = workload.variant(cell.variant)
             with suppress(Exception):  # the measuring process reports the error in the status
                 config = next(config for config in variant.configs if format_params(config) == cell.config)
-                if variant.skip(case, config) is not None:
-                    continue
-                if isinstance(variant, CudaVariant):
-                    for share in _shares(workload, case, job.gpus):
-                        jobs |= dict.fromkeys(_kernels(workload, share, variant, config, architectures), _rank(variant))
-                elif not isinstance(job.workload, HeldWorkload) and (
-                    first := _first_call(workload, variant, case, config, architectures if libraries else ())
-                ):
-                    once = RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, cell.config, *first)
-                    jobs[once] = _rank(variant)
-    return sorted(jobs, key=jobs.__getitem__)
+                for job in _jobs_of_cell(planned, workload, variant, config, architectures, libraries):
+                    needed.setdefault(job, []).append(number)
+                    ranks[job] = _rank(variant)
+    return {job: needed[job] for job in sorted(needed, key=lambda job: (needed[job][0], ranks[job]))}
+
+
+def _jobs_of_cell(
+    planned: Planned, workload: Workload, variant: Variant, config: Any, architectures: Sequence[str], libraries: bool
+) -> Iterator[Job]:
+    case = workload.case(planned.case)
+    if variant.skip(case, config) is not None:
+        return
+    if isinstance(variant, CudaVariant):
+        for share in _shares(workload, case, planned.gpus):
+            yield from _kernels(workload, share, variant, config, architectures)
+    elif not isinstance(planned.workload, HeldWorkload) and (
+        first := _first_call(workload, variant, case, config, architectures if libraries else ())
+    ):
+        file = str(planned.workload.file or "")
+        yield RunOnce(planned.workload.name, file, variant.name, format_params(config), *first)
 
 
 def _rank(variant: Variant) -> int:
@@ -153,8 +169,20 @@ def _place_and_time(function: Callable[..., object]) -> tuple[str, str]:
 @cache
 def _versions(*modules: str) -> tuple[str, ...]:
     """Return the versions of the packages that contain these modules."""
-    packages = metadata.packages_distributions()
-    return tuple(f"{package} {metadata.version(package)}" for module in modules for package in packages.get(module, ()))
+    return tuple(f"{package} {metadata.version(package)}" for module in modules for package in _packages(module))
+
+
+def _packages(module: str) -> Sequence[str]:
+    """Return the packages that contain a module. Most have its name; to look for the others takes a second."""
+    with suppress(metadata.PackageNotFoundError):
+        metadata.version(module)
+        return [module]
+    return _packages_by_module().get(module, ())
+
+
+@cache
+def _packages_by_module() -> Mapping[str, Sequence[str]]:
+    return metadata.packages_distributions()
 
 
 def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
@@ -173,31 +201,80 @@ def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, 
             yield Kernels(*astuple(compilation))
 
 
-def compile_all(jobs: Sequence[Job], report: Callable[[int, str], object], check: Callable[[], object]) -> None:
-    """Do the jobs, with one process per core.
+class Ahead(AbstractContextManager["Ahead"]):
+    """Does the jobs in processes of their own, one per core, which go on only while `wait_for` waits.
 
     Args:
         jobs: jobs from `jobs_of`.
-        report: called with the number of finished jobs, and the name and the time of the longest.
-        check: called ten times a second; an exception that it raises ends the compilation.
+        report: called with the number of finished jobs, the number of all jobs, and the seconds so far with the job that took longest, in
+            seconds of processor time.
+        check: called ten times a second; an exception that it raises ends the wait.
     """
-    if not jobs:
-        return
-    workers = min(len(os.sched_getaffinity(0)), len(jobs))
-    command = [sys.executable, "-m", ENTRY, "compile", str(workers)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with Guarded(command, cwd=IMPORT_ROOT, **pipes) as guarded:
-        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=_converse, args=(guarded.process, jobs, lines), daemon=True).start()
-        finished, last_line_s, longest = 0, time.monotonic(), (0.0, "")
-        while finished < len(jobs) and time.monotonic() - last_line_s < _PATIENCE_S:
-            check()
+
+    def __init__(self, jobs: Mapping[Job, Sequence[int]], report: JobProgress, check: Callable[[], object]) -> None:
+        self._needed_by, self._report, self._check = list(jobs.values()), report, check
+        self._open = set(range(len(jobs)))
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._longest, self._waited_s = (0.0, ""), 0.0
+        self._workers: Guarded | None = None
+        if jobs:
+            report(0, len(jobs), "")
+            command = [sys.executable, "-m", ENTRY, "compile", str(min(len(os.sched_getaffinity(0)), len(jobs)))]
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+            self._workers = Guarded(command, cwd=IMPORT_ROOT, **pipes)
+            threading.Thread(target=_converse, args=(self._workers.process, list(jobs), self._lines), daemon=True).start()
+
+    def wait_for(self, *numbers: int) -> None:
+        """Compile until all is done that these cases need, and stop the processes.
+
+        Args:
+            numbers: positions in `plan.jobs`; none for all cases.
+        """
+        if not self._needs(numbers):
+            return
+        self._tell(signal.SIGCONT)
+        started_s = last_line_s = time.monotonic()
+        while self._needs(numbers):
+            self._check()
+            if time.monotonic() - last_line_s > _PATIENCE_S:
+                self._give_up()
+                break
             with suppress(queue.Empty):
-                if not (line := lines.get(timeout=POLL_S)):
-                    return  # the process ended early
-                seconds, name = line.split(maxsplit=1)
-                finished, last_line_s, longest = finished + 1, time.monotonic(), max(longest, (float(seconds), name.strip()))
-                report(finished, f"{longest[1]} {longest[0]:.1f} s")
+                line = self._lines.get(timeout=POLL_S)
+                last_line_s = time.monotonic()
+                self._take(line, self._waited_s + last_line_s - started_s)
+        self._waited_s += time.monotonic() - started_s
+        if self._open:
+            self._tell(signal.SIGSTOP)
+            time.sleep(_STOPPED_S)
+
+    def _needs(self, numbers: Sequence[int]) -> bool:
+        """Whether a job is not done that one of these cases needs, or any job where none is named."""
+        return any(not numbers or not {*numbers}.isdisjoint(self._needed_by[job]) for job in self._open)
+
+    def _take(self, line: str, seconds: float) -> None:
+        """Take a line of the processes."""
+        if not line:
+            self._give_up()  # the processes ended early
+            return
+        job, took_s, name = line.split(maxsplit=2)
+        self._open.discard(int(job))
+        self._longest = max(self._longest, (float(took_s), name.strip()))
+        jobs = len(self._needed_by)
+        longest = f"longest: {self._longest[1]}, {self._longest[0]:.1f} s of processor time"
+        self._report(jobs - len(self._open), jobs, f"{seconds:.1f} s; {longest}")
+
+    def _give_up(self) -> None:
+        """Leave the rest to the process that measures."""
+        self._open.clear()
+
+    def _tell(self, number: int) -> None:
+        if self._workers:
+            self._workers.tell(number)
+
+    def __exit__(self, *_: object) -> None:
+        if self._workers:
+            self._workers.end()
 
 
 def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], lines: "queue.SimpleQueue[str]") -> None:
@@ -225,20 +302,22 @@ def _of_line(line: str) -> Job:
 
 
 def _do(job: Job, make_benches: MakeBenches) -> str:
-    """Do one job. Errors are ignored: the measuring process reports them. Returns its time in seconds and its name."""
-    started = time.monotonic()
+    """Do one job. Errors are ignored: the measuring process reports them. Returns its processor time in seconds and its name."""
+    started_s = sum(os.times()[:4])
     with suppress(Exception):
         if isinstance(job, Kernels):
             from warpladder.collectors.cuda.compiler import Compilation, compiled
+            from warpladder.collectors.cuda.disassembly import disassemble
 
             kernels, constants, options = map(tuple, (job.kernels, job.constants, job.options))
-            compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
+            module = compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
+            disassemble(module.cubin)  # here, since parsing takes one core seconds at the end of a recording
         else:
             workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
             _run_once(workload, workload.case(job.case), workload.variant(job.variant), job.config, make_benches)
             kernel_cache.write(job.mark, {}, b"")
     name = job.where if isinstance(job, Kernels) else f"{job.workload}/{job.variant}"
-    return f"{time.monotonic() - started:.2f} {name}"
+    return f"{sum(os.times()[:4]) - started_s:.2f} {name}"
 
 
 def _run_once(workload: Workload, case: Case, variant: Variant, config: str, make_benches: MakeBenches) -> None:
@@ -263,8 +342,10 @@ def main(workers: int, make_benches: MakeBenches) -> None:
     """
     for number in (signal.SIGINT, signal.SIGHUP):  # the recorder handles these
         signal.signal(number, signal.SIG_IGN)
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # each core has a process already
     jobs = [_of_line(line) for line in sys.stdin]
     # What libraries print goes to stderr, so that stdout has a line for each job and no other.
     with ProcessPoolExecutor(workers, initializer=os.dup2, initargs=(2, 1)) as pool, suppress(BrokenProcessPool):
-        for each in as_completed([pool.submit(_do, job, make_benches) for job in jobs]):
-            print(each.result(), flush=True)
+        numbers = {pool.submit(_do, job, make_benches): number for number, job in enumerate(jobs)}
+        for each in as_completed(numbers):
+            print(numbers[each], each.result(), flush=True)

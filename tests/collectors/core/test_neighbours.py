@@ -122,9 +122,10 @@ def test_they_are_found_where_functions_are_compiled_ahead(tmp_path: Path, monke
     write(tmp_path / "mine", "mine", 2.0, bench, **{"loops.py": loops})
     monkeypatch.chdir(tmp_path / "mine")
     jobs = compile_ahead.jobs_of(make_plan(Request(files=[Path("bench.py")])), [])
-    told: list[int] = []
-    compile_ahead.compile_all(jobs, told.append, lambda: None)
-    assert told == [1]
+    told: list[tuple[int, int, str]] = []
+    with compile_ahead.Ahead(jobs, lambda *report: told.append(report), lambda: None) as ahead:
+        ahead.wait_for()
+    assert [report[:2] for report in told] == [(0, 1), (1, 1)]
     assert list((tmp_path / "numba").rglob("*scale*.nbc"))
 
 

@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.signals import Stopped
 from warpladder.collectors.cuda import compile_ahead
-from warpladder.collectors.cuda.compile_ahead import Kernels, RunOnce
+from warpladder.collectors.cuda.compile_ahead import Job, Kernels, RunOnce
 from warpladder.collectors.cuda.compiler import compilation_of, compiled
 from warpladder.data import store
 from warpladder.workloads import registry
@@ -45,13 +47,20 @@ def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_
     assert [type(job) for job in compile_ahead.jobs_of(PLAN, [])] == [RunOnce]
 
 
+def _compile(jobs: Mapping[Job, Sequence[int]], check: Callable[[], object] = lambda: None) -> list[tuple[int, int, str]]:
+    """Compile all jobs, and return what is reported."""
+    told: list[tuple[int, int, str]] = []
+    with compile_ahead.Ahead(jobs, lambda *report: told.append(report), check) as ahead:
+        ahead.wait_for()
+    return told
+
+
 def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
     jobs = compile_ahead.jobs_of(PLAN, ["sm_90"])
-    told: list[tuple[int, str]] = []
-    compile_ahead.compile_all(jobs, lambda *report: told.append(report), lambda: None)
-    assert [finished for finished, _ in told] == [1, 2, 3]
-    assert re.fullmatch(r"conv2d/numba_serial \d+\.\d s", told[-1][1])
-    assert compile_ahead.jobs_of(PLAN, ["sm_90"]) == []
+    told = _compile(jobs)
+    assert [report[:2] for report in told] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert re.fullmatch(r"\d+\.\d s; longest: conv2d/numba_serial, \d+\.\d s of processor time", told[-1][2])
+    assert compile_ahead.jobs_of(PLAN, ["sm_90"]) == {}
     assert list((cache / "numba").rglob("*.nbc"))
     variant = registry.load("conv2d").variant("v02_naive_global")
     assert kernel_cache.holds(compilation_of(variant, ["conv2d"], "sm_90").key)
@@ -63,7 +72,7 @@ def test_numba_compiles_again_where_the_file_of_the_loops_is_another_or_was_writ
     (job,) = compile_ahead.jobs_of(PLAN, [])
     assert isinstance(job, RunOnce)
     kernel_cache.write(job.mark, {}, b"")
-    assert compile_ahead.jobs_of(PLAN, []) == []
+    assert compile_ahead.jobs_of(PLAN, []) == {}
     loops = inspect.unwrap(registry.load("conv2d").variant("numba_serial").run)  # type: ignore[union-attr]
     source, stat = Path(loops.__code__.co_filename), Path.stat
     later = SimpleNamespace(st_mtime_ns=source.stat().st_mtime_ns + 1)
@@ -78,17 +87,14 @@ def test_what_does_not_compile_is_left_for_its_verdict() -> None:
         Kernels("this is not CUDA", "x.cu", ("k",), (), "sm_90", ()),
         RunOnce("conv2d", "", "no_such_variant", "", "n=256", ""),
     ]
-    told: list[int] = []
-    compile_ahead.compile_all(jobs, lambda finished, _: told.append(finished), lambda: None)
-    assert told == [1, 2]
+    assert [finished for finished, *_ in _compile({job: [0] for job in jobs})] == [0, 1, 2]
 
 
 def test_what_a_library_prints_is_no_finished_job(tmp_path: Path) -> None:
     (tmp_path / "talks.py").write_text("import os\nos.write(1, b'compiling, please wait\\n')\n")
-    told: list[str] = []
     job = RunOnce("talks", str(tmp_path / "talks.py"), "loud", "", "n=1", "")
-    compile_ahead.compile_all([job], lambda _, longest: told.append(longest), lambda: None)
-    assert [name.split()[0] for name in told] == ["talks/loud"]
+    _, (finished, jobs, times) = _compile({job: [0]})
+    assert (finished, jobs) == (1, 1) and "longest: talks/loud, " in times
 
 
 def test_a_signal_ends_it_at_once() -> None:
@@ -96,7 +102,30 @@ def test_a_signal_ends_it_at_once() -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        compile_ahead.compile_all(compile_ahead.jobs_of(PLAN, ["sm_90"]), lambda *report: None, stop)
+        _compile(compile_ahead.jobs_of(PLAN, ["sm_90"]), stop)
+
+
+def test_a_case_waits_for_what_it_needs_and_nothing_compiles_while_it_is_measured(tmp_path: Path) -> None:
+    """The slow job writes the time, again and again, until a file exists."""
+    clock = tmp_path / "clock.py"
+    clock.write_text(
+        "import pathlib, time\nhere = pathlib.Path(__file__).parent\n"
+        "while not (here / 'enough').exists():\n    (here / 'tick').write_text(str(time.monotonic())); time.sleep(0.01)\n"
+    )
+    slow = RunOnce("clock", str(clock), "x", "", "n=1", "")
+    quick = RunOnce("conv2d", "", "no_such_variant", "", "n=256", "")
+    tick, enough = tmp_path / "tick", tmp_path / "enough"
+    with compile_ahead.Ahead({quick: [0], slow: [1]}, lambda *report: None, lambda: None) as ahead:
+        while not tick.exists():
+            time.sleep(0.01)
+        ahead.wait_for(0)
+        stopped, _ = tick.read_text(), time.sleep(0.3)
+        assert tick.read_text() == stopped
+        enough.touch()
+        ahead.wait_for(1)
+        began = time.monotonic()
+        ahead.wait_for()
+        assert time.monotonic() - began < 0.1
 
 
 def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_variant_until_the_cache_notes_it() -> None:
@@ -106,7 +135,8 @@ def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_vari
         variants=["torch_compile", "cupy_ndimage"],
     )
     plan = make_plan(asked)
-    jobs = compile_ahead.jobs_of(plan, ["sm_90"])
+    needed_by = compile_ahead.jobs_of(plan, ["sm_90"])
+    jobs = list(needed_by)
     assert [astuple(job)[:5] for job in jobs] == [
         *(
             ("mlp_training", "", "torch_compile", f"mode={mode}", f"batch={batch}")
@@ -115,11 +145,11 @@ def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_vari
         ),
         ("conv2d", "", "cupy_ndimage", "", "n=256"),
     ]
-    assert compile_ahead.jobs_of(plan, []) == compile_ahead.jobs_of(plan, ["sm_90"], libraries=False) == []
+    assert compile_ahead.jobs_of(plan, []) == compile_ahead.jobs_of(plan, ["sm_90"], libraries=False) == {}
     for job in jobs[1:]:
         assert isinstance(job, RunOnce)
         kernel_cache.write(job.mark, {}, b"")
-    assert compile_ahead.jobs_of(plan, ["sm_90"]) == jobs[:1]
+    assert list(compile_ahead.jobs_of(plan, ["sm_90"])) == jobs[:1]
 
 
 def test_a_route_that_leaves_compiled_code_on_disk_is_run_once_at_its_smallest_case() -> None:

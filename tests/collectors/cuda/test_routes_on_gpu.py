@@ -31,7 +31,7 @@ def test_the_pitfalls_are_flagged_and_the_routes_are_not(run: store.Run) -> None
     found = run.table("diagnostics").query("severity == 'warning'")
     doubted = found[found["source"].isin([Source.NEVER_SYNCHRONIZED, Source.ABOVE_CEILING, Source.NOT_GROWING])]
     assert set(doubted["variant"]) == SPECIMENS
-    pending = found.query("source == @Source.NEVER_SYNCHRONIZED")
+    pending = found[found["source"] == Source.NEVER_SYNCHRONIZED]
     assert ("cupy_unsynchronized", "n=4096,calls=1") in set(zip(pending["variant"], pending["case"], strict=True))
 
 
