@@ -12,7 +12,7 @@ import pandas as pd
 from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import CaseTimes, is_peer_of, noise_floors, precisions, verdict
 from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
-from warpladder.dashboard.core.cell import Entry, Estimate, Timing, records
+from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import baselines, best_of_charted, cells, in_timing
 from warpladder.dashboard.core.run_data import RunData, find_entry, once
 from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
@@ -40,33 +40,14 @@ _USED: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Summary:
-    """A row of `overview`, which documents its columns."""
-
-    workload: str
-    on: str
-    precision: str
-    cases: int
-    case: str
-    scope: str
-    cache: str
-    baseline: str
-    baseline_config: str
-    best: str
-    best_config: str
-    tied_with: str
-    error: float
-    best_ns: Estimate
-    speedup: Estimate
-    speedup_verdict: str
-    percent_of_floor: Estimate
-    floor_bound: str
-    peer: str
-    over_peer: Estimate
-    over_peer_verdict: str
-    n: int
-    doubts: str
+#: Columns of `overview` -> the columns of cells that say the same of the best rung.
+_OF_BEST: Final = dict(
+    zip(
+        ("best", "best_config", *Estimate.names("best_ns"), "speedup_verdict", "error"),
+        ("variant", "config", *Estimate.names("median_ns"), "verdict", "rel_l2_error"),
+        strict=True,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -74,15 +55,16 @@ class Line:
     """The line of a workload and precision on the page.
 
     Attributes:
-        summary: the last row of the workload and precision in `overview`.
+        best: the last row of the workload and precision in `overview`, as the best rung with its figures. Without a rung that may be called
+            best, `variant` and the figures are empty.
         cases_apart: how many cases of the largest size have a row of their own; 1 where all are in one row.
-        case: the last case of the summary, to which the line leads.
+        case: the last of its cases, to which the line leads.
         params: the axes of that case.
         by_size: percent of floor of the best rung at each size, the mean over the cases of that size; empty without floors.
         badges: the reasons to distrust the workload's figures.
     """
 
-    summary: Summary
+    best: Cell
     cases_apart: int
     case: str
     params: Mapping[str, str]
@@ -96,15 +78,15 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     badges = frame.groupby("workload", sort=False)["badges"].sum().to_dict()
     result = []
     for (workload, precision), rows in frame.groupby(["workload", "precision"], sort=False):
-        (summary,) = records(Summary, rows.tail(1))
-        _, best = _candidates(data, str(workload), Timing(summary.scope, summary.cache))
-        best = best[best["precision"] == precision].sort_values("size_rank", kind="stable")
-        last = (_largest(best) or [_of_largest_size(best)])[-1].iloc[-1]
+        (best,) = records(rows.tail(1).rename(columns=_OF_BEST))
+        _, every = _candidates(data, str(workload), Timing(best.scope, best.cache))
+        every = every[every["precision"] == precision].sort_values("size_rank", kind="stable")
+        last = (_largest(every) or [_of_largest_size(every)])[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
-        trusted = best[is_trusted(best)]
+        trusted = every[is_trusted(every)]
         of_case = trusted.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()  # of the fastest variant
         sizes = tuple(of_case.groupby(level="size_rank").mean().tolist()) if of_case.notna().any() else ()
-        result.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
+        result.append(Line(best, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
     return tuple(result)
 
 

@@ -14,7 +14,7 @@ from warpladder.dashboard.compare import levels
 from warpladder.dashboard.compare.levels import TimedCell
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions, word
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Contender, Estimate, Timing, records
+from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData
@@ -167,17 +167,17 @@ def _good(cell: Cell) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _timed(data: RunData, workload: str, timing: Timing) -> Mapping[tuple[str, str], Contender]:
+def _timed(data: RunData, workload: str, timing: Timing) -> Mapping[tuple[str, str], Cell]:
     """The cells of a run by case and variant, each on the fewest GPUs, without ceilings and specimens. The order is that of the ladder."""
     frame = best_of_charted(data, workload, timing)
     frame = frame[~frame["role"].isin(ASIDE)].assign(place=frame["role"].map(ROLE_ORDER.index))
     frame = frame.sort_values(["size_rank", "case", "place", "rung", "gpus"], kind="stable").drop_duplicates(
         ["case", "variant"]
     )
-    return {(cell.case, cell.variant): cell for cell in records(Contender, frame)}
+    return {(cell.case, cell.variant): cell for cell in records(frame)}
 
 
-def _common(a: RunData, b: RunData, workload: str, timing: Timing) -> list[tuple[Contender, Contender]]:
+def _common(a: RunData, b: RunData, workload: str, timing: Timing) -> list[tuple[Cell, Cell]]:
     """The cells that both runs have. Variants of the host are left out where there are others."""
     of_a, of_b = (_timed(data, workload, timing) for data in (a, b))
     common = [(cell, of_b[key]) for key, cell in of_a.items() if key in of_b]
@@ -185,7 +185,7 @@ def _common(a: RunData, b: RunData, workload: str, timing: Timing) -> list[tuple
 
 
 def _alone(
-    a: RunData, b: RunData, timing: Timing, common: Sequence[tuple[Contender, Contender]]
+    a: RunData, b: RunData, timing: Timing, common: Sequence[tuple[Cell, Cell]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The variants that one run has alone in the common cases, on the host where the common ones are."""
     if not common:
@@ -202,7 +202,7 @@ def _alone(
     return tuple(each for each in of_a if each not in of_b), tuple(each for each in of_b if each not in of_a)
 
 
-def _contests(a: RunData, b: RunData, timing: Timing, good: Sequence[tuple[Contender, Contender]]) -> Iterator[Contest]:
+def _contests(a: RunData, b: RunData, timing: Timing, good: Sequence[tuple[Cell, Cell]]) -> Iterator[Contest]:
     """The contests of one case: of its rungs in a precision, or where there is one rung or none, of all variants compared in it.
 
     Args:
@@ -223,7 +223,7 @@ def _contests(a: RunData, b: RunData, timing: Timing, good: Sequence[tuple[Conte
         yield Contest(case, precision, len(names), of_a, of_b, min(shared, key=times.__getitem__, default=""))
 
 
-def _outcome(data: RunData, timing: Timing, cells: Sequence[Contender]) -> Outcome:
+def _outcome(data: RunData, timing: Timing, cells: Sequence[Cell]) -> Outcome:
     winner, *others = sorted(cells, key=lambda cell: cell.median_ns.value)
     times = CaseTimes.of(data, winner.workload, winner.case, timing)
     behind = {other.variant: times.judge(winner.entry, other.entry) for other in others}

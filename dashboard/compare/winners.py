@@ -9,7 +9,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Contender, Estimate, Timing, records
+from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import PassedCell, is_trusted, passed_over
@@ -30,7 +30,7 @@ class Winner:
         passed: a faster cell that may not be called best, or None.
     """
 
-    cell: Contender
+    cell: Cell
     compared_in: str
     runner_up: str
     margin: Estimate
@@ -113,7 +113,7 @@ def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) 
     if good.empty:
         assert passed is not None
         return UndecidedCase(str(rows["case"].iloc[0]), precision, passed)
-    first, *others = records(Contender, good.head(2))
+    first, *others = records(good.head(2))
     runner_up, margin, word = "", Estimate.unknown(), ""
     for second in others:
         comparison = CaseTimes.of(data, first.workload, first.case, timing).judge(first.entry, second.entry)

@@ -1,9 +1,10 @@
 """A cell in the records that queries hand on: its timing, its figures with their intervals, and its place among the others."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isnan, nan
-from typing import Any, Final, NamedTuple, Self, TypeVar, get_type_hints
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple, Self, get_type_hints
 
 import pandas as pd
 
@@ -111,9 +112,12 @@ def name_on(variant: str, config: str, gpus: int) -> str:
     return f"{name_of(variant, config)}{f' on {gpus} GPUs' if gpus > 1 else ''}"
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A row of `cells.cells`, which documents its columns; see `records.records`."""
+class Cell(SimpleNamespace):
+    """A row of a frame of cells, such as `cells.cells` or `ladder`: each column is an attribute, which the query of the frame documents.
+
+    The three columns of an estimate are one attribute, of type `Estimate`. A null is NaN in a column of floats, 0 in one of whole
+    numbers, and empty in one of texts. The columns below are those of `cells.cells` that most readers use.
+    """
 
     workload: str
     variant: str
@@ -129,8 +133,8 @@ class Cell:
     kind: str
     precision: str
     title: str
-    gb_per_s: Estimate
-    gflop_per_s: Estimate
+    rung: int
+    size_rank: int
     percent_of_floor: Estimate
     floor_ns: float
     floor_bound: str
@@ -146,49 +150,30 @@ class Cell:
         return Entry(self.variant, self.config, self.gpus, 0)
 
 
-@dataclass(frozen=True)
-class Contender(Cell):
-    """A cell of a charted case: `size`, `series` and `size_value` are columns of `axes.charted_cases`."""
-
-    size_rank: int
-    size: str
-    series: str
+#: The columns of whole numbers that are floats in a frame with a null.
+_WHOLE: Final = frozenset(name for name, kind in get_type_hints(Cell).items() if kind is int)
 
 
-_Record = TypeVar("_Record")
+def records(frame: pd.DataFrame) -> list[Cell]:
+    """The rows of a frame as cells."""
+    names = [str(name) for name in frame.columns]
+    estimates = {name: columns for name in names if set(columns := Estimate.names(name)) <= set(names)}
+    ends = {end for columns in estimates.values() for end in columns[1:]}
+    values = {name: _values(frame, name, estimates.get(name, ())) for name in names if name not in ends}
+    return [Cell(**dict(zip(values, row, strict=True))) for row in zip(*values.values(), strict=True)]
 
 
-def records(kind: type[_Record], frame: pd.DataFrame) -> list[_Record]:
-    """The rows of a frame as records of a dataclass.
-
-    A field takes the column of its name. A field of type `Estimate` takes the three columns that hold an estimate. A null
-    becomes NaN in a field of type `float`, an empty text in a field of type `str`, and 0 in a field of type `int`.
-
-    Args:
-        kind: a dataclass whose fields have the types `str`, `int`, `float`, `bool`, `Estimate` or `tuple[str, ...]`.
-        frame: may have further columns.
-    """
-    hints = get_type_hints(kind)
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    columns = [_column(frame, name, hints[name]) for name in names]
-    return [kind(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
-
-
-def _column(frame: pd.DataFrame, name: str, hint: Any) -> list[Any]:
-    if hint is Estimate:
-        ends = [frame[column].astype(float).tolist() for column in Estimate.names(name)]
+def _values(frame: pd.DataFrame, name: str, estimate: Sequence[str]) -> list[Any]:
+    if estimate:
+        ends = [frame[column].astype(float).tolist() for column in estimate]
         return [Estimate(*figures) for figures in zip(*ends, strict=True)]
-    if hint is float:
-        return frame[name].astype(float).tolist()
-    convert = _CONVERT.get(hint, tuple)
-    return [convert(value) for value in frame[name].tolist()]
-
-
-_CONVERT: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: lambda value: "" if pd.isna(value) else str(value),
-    int: lambda value: 0 if pd.isna(value) else int(value),
-    bool: bool,
-}
+    column = frame[name]
+    if name in _WHOLE or pd.api.types.is_integer_dtype(column):
+        return column.fillna(0).astype(int).tolist()
+    values: list[Any] = column.tolist()
+    if pd.api.types.is_float_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return values
+    return [value if isinstance(value, str | tuple) else "" if pd.isna(value) else value for value in values]
 
 
 def with_estimates(frame: pd.DataFrame, name: str, estimates: Sequence[Estimate]) -> pd.DataFrame:

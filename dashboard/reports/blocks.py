@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.axes import timings
-from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
+from warpladder.dashboard.core.cell import Cell, Entry, Timing, records
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_ratio
@@ -46,14 +45,6 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
     return rows.join(relative).sort_values(["rung", "size_rank", "block"], kind="stable").reset_index(drop=True)
 
 
-@dataclass(frozen=True)
-class _Point(Cell):
-    """A row of `query.block_sensitivity`."""
-
-    block: int
-    relative: Estimate
-
-
 def chart(frame: pd.DataFrame, look: Look) -> Chart:
     """Time over block size, with a panel for each variant and a line for each case.
 
@@ -69,7 +60,7 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
         color = look.style(workload, variant).color
         for number, case in enumerate(cases):
             line = frame[(frame["variant"] == variant) & (frame["case"] == case)].sort_values("block")
-            points = records(_Point, line)
+            points = records(line)
             figure.add_scatter(
                 x=[str(point.block) for point in points],
                 y=[100 * (point.relative.value - 1) for point in points],
@@ -90,14 +81,14 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_yaxes(title_text="slower than the fastest block", row=1, col=1)
     figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
-    (worst,) = records(_Point, frame.nlargest(1, "relative"))
+    (worst,) = records(frame.nlargest(1, "relative"))
     where = f"{look.variant_name(workload, worst.variant)} with {worst.config} at {worst.case}"
     title = f"The wrong block costs up to {format_percent(100 * (worst.relative.value - 1))}: {where}"
     note = measured(frame, look.device, "Ratios are paired by round.")
     return Chart(slug("block-sensitivity", workload), title, figure, frame, note)
 
 
-def _hover(point: _Point) -> str:
+def _hover(point: Cell) -> str:
     median = format_estimate(point.median_ns, format_duration)
     return hover(point, ("median", median), ("over the fastest block", format_estimate(point.relative, format_ratio)))
 

@@ -6,7 +6,7 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases, timings
-from warpladder.dashboard.core.cell import Cell, Timing, records
+from warpladder.dashboard.core.cell import Timing, records
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.numbers import format_estimate, format_rate
 from warpladder.dashboard.core.run_data import RunData
@@ -59,7 +59,7 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
     for number, ((variant, config), line) in enumerate(frame.groupby(["variant", "config"], sort=False)):
         style = look.style(str(line["workload"].iloc[0]), str(variant))
         what = line["what"].iloc[0]
-        cells = records(Cell, line)
+        cells = records(line)
         figure.add_scatter(
             x=line["size_value"],
             y=line["gb_per_s"],

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from warpladder.dashboard.compare.winners import best_per_size
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, with_precision
 from warpladder.dashboard.core.axes import charted_cases, timings
-from warpladder.dashboard.core.cell import Cell, Contender, Timing, name_on, records
+from warpladder.dashboard.core.cell import Cell, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, best_of_charted, cells, in_timing
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
@@ -76,11 +76,11 @@ def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> _Texts:
     times = best_config(in_timing(every, workload, timing))
     texts: dict[tuple[_VariantOn, str], tuple[str, str]] = {}
     marks = _marks(data, workload, timing)
-    for cell in records(Cell, times):
+    for cell in records(times):
         mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_variant_on(cell), cell.case), " ")
         texts[_variant_on(cell), cell.case] = f"{format_duration(cell.median_ns.value)} {mark}", cell.config
     timed = {(variant, case) for (variant, _), case in texts}
-    for cell in records(Cell, every[~every["status"].isin(["ok", "skipped"])]):
+    for cell in records(every[~every["status"].isin(["ok", "skipped"])]):
         if (cell.variant, cell.case) not in timed:
             texts.setdefault((_variant_on(cell), cell.case), (f"{cell.status}  ", ""))
     return texts
@@ -102,7 +102,7 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantO
         rivals = compared(
             every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], winner.compared_in
         )
-        for cell in records(Contender, rivals):
+        for cell in records(rivals):
             if _variant_on(cell) == _variant_on(first):
                 continue
             if times.judge(first.entry, cell.entry).verdict == "faster":

@@ -12,10 +12,10 @@ from pandas.io.formats.style import Styler
 
 from warpladder.dashboard.compare import overview as queries
 from warpladder.dashboard.compare.changes import sentence
-from warpladder.dashboard.compare.overview import Line, Summary
+from warpladder.dashboard.compare.overview import Line
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import counted, counters, run_index
-from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.cell import Cell, Timing
 from warpladder.dashboard.core.numbers import (
     NOTHING,
     format_duration,
@@ -59,7 +59,7 @@ class _ShownLine:
 def draw(run: store.Run) -> None:
     """Draw the page of the kind of the run."""
     data = runs.load(run)
-    own = sorted(_lines(runs.chosen_name(), run, frozenset(data.workloads)), key=lambda each: each.line.summary.workload)
+    own = sorted(_lines(runs.chosen_name(), run, frozenset(data.workloads)), key=lambda each: each.line.best.workload)
     if "ranks" in run.tables:
         _job(run)
     elif own:
@@ -85,7 +85,7 @@ def _others(run: store.Run) -> list[_ShownLine]:
     ):
         return []
     others = [each for name, source, workloads in _other_sources(run) for each in _lines(name, source, workloads)]
-    others.sort(key=lambda each: each.line.summary.workload)
+    others.sort(key=lambda each: each.line.best.workload)
     if others:
         _table(others, "others")
     return others
@@ -93,7 +93,7 @@ def _others(run: store.Run) -> list[_ShownLine]:
 
 def _recording(run: store.Run, own: list[_ShownLine]) -> None:
     """The winners, whether to believe them, what moved since the last comparable run, and what to do next."""
-    if len(own) == 1 and (headline := _headline(own[0].line.summary)):
+    if len(own) == 1 and (headline := _headline(own[0].line.best)):
         st.markdown(f"## {plain(headline)}")
     _table(own, "own")
     verdict = runs.ask(run, trust.verdict, ROOT)
@@ -104,26 +104,26 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
             words = changed if isinstance(changed, str) else sentence(changed)
             since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
             _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))
-        worst = min((each.line.summary for each in own), key=lambda each: each.percent_of_floor.value)
+        worst = min((each.line.best for each in own), key=lambda each: each.percent_of_floor.value)
         if worst.percent_of_floor.value < _NEAR:
             todo = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor: see what limits {worst.best}."
             where = ("why", "Why →") if runs.load(run).on_gpu else ("ladder.roofline", "Roofline →")
             _fact("Next:", todo, *where, **state.link(workload=worst.workload))
-        words, first = "the variant for each size, with the code that chooses.", own[0].line.summary.workload
+        words, first = "the variant for each size, with the code that chooses.", own[0].line.best.workload
         _fact("Ship:", words, "sizes.ship", "Which to ship →", **state.link(workload=first))
     pinned.show_run(run)
 
 
-def _headline(summary: Summary) -> str:
+def _headline(best: Cell) -> str:
     """`conv2d: v09_loads_first takes 128 µs (127 µs to 129 µs), 96.1 % of the floor, 1.90× npp`; empty without a winner."""
-    if not summary.best_ns.known:
+    if not best.median_ns.known:
         return ""
-    won = f"is tied with {summary.tied_with}:" if summary.tied_with else "wins with"
+    won = f"is tied with {best.tied_with}:" if best.tied_with else "wins with"
     parts = [
-        f"{summary.workload}: {summary.best} {won} {format_duration(summary.best_ns.value)} ({format_ends(summary.best_ns, format_duration)})"
+        f"{best.workload}: {best.variant} {won} {format_duration(best.median_ns.value)} ({format_ends(best.median_ns, format_duration)})"
     ]
-    parts += [f"{format_percent(summary.percent_of_floor.value)} of its limit"] if summary.percent_of_floor.known else []
-    parts += [f"{format_ratio(summary.over_peer.value)} {summary.peer}"] if summary.over_peer.known else []
+    parts += [f"{format_percent(best.percent_of_floor.value)} of its limit"] if best.percent_of_floor.known else []
+    parts += [f"{format_ratio(best.over_peer.value)} {best.peer}"] if best.over_peer.known else []
     return ", ".join(parts)
 
 
@@ -237,7 +237,7 @@ def _other_sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[s
 
 def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_ShownLine]:
     lines = runs.ask(run, queries.lines, ROOT)
-    return [_ShownLine(line, run, name) for line in lines if line.summary.workload in workloads]
+    return [_ShownLine(line, run, name) for line in lines if line.best.workload in workloads]
 
 
 def _table(shown: list[_ShownLine], whose: str) -> None:
@@ -266,13 +266,13 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
         _turn(place)
         _open(shown[cells[0][0]])
     st.caption(plain(_how(shown)), help=plain(run_index.RULE))
-    named = [(f"{each.workload}, {word(each.precision)}", each) for each in (one.line.summary for one in shown)]
-    if ties := [f"{name}: {each.best} with {each.tied_with}" for name, each in named if each.tied_with]:
+    named = [(f"{each.workload}, {word(each.precision)}", each) for each in (one.line.best for one in shown)]
+    if ties := [f"{name}: {each.variant} with {each.tied_with}" for name, each in named if each.tied_with]:
         st.caption(plain(f"{TIED.strip()} tied: {'; '.join(ties)}"))
     for name, each in named:
         if each.doubts:
             st.caption(plain(f"⚠ {name}: {each.doubts}"))
-    reasons = {(one.line.summary.workload, reason): None for one in shown for reason in one.line.badges}
+    reasons = {(one.line.best.workload, reason): None for one in shown for reason in one.line.badges}
     if reasons:
         with st.expander(f"Distrusted: {len(reasons)} reasons" if len(reasons) > 1 else "Distrusted: 1 reason"):
             for workload, reason in reasons:
@@ -291,10 +291,10 @@ def _turn(place: str) -> None:
 def _open(each: _ShownLine) -> None:
     """Go to the ladder of a line, at the case of the line."""
     axes = {f"case.{axis}": value for axis, value in each.line.params.items()}
-    summary = each.line.summary
+    best = each.line.best
     state.set_text(state.RUN, "", each.name)
-    link = {state.RUN: each.name, "workload": summary.workload, "case": each.line.case, **axes}
-    pages.go("ladder", **link, scope=summary.scope, cache=summary.cache)
+    link = {state.RUN: each.name, "workload": best.workload, "case": each.line.case, **axes}
+    pages.go("ladder", **link, scope=best.scope, cache=best.cache)
 
 
 def _columns(frame: pd.DataFrame) -> list[str]:
@@ -307,13 +307,13 @@ def _columns(frame: pd.DataFrame) -> list[str]:
 
 def _how(shown: list[_ShownLine]) -> str:
     """How the figures were measured, and the case of each."""
-    timings = dict.fromkeys(Timing(each.line.summary.scope, each.line.summary.cache) for each in shown)
+    timings = dict.fromkeys(Timing(each.line.best.scope, each.line.best.cache) for each in shown)
     on_gpu = runs.load(shown[0].run).on_gpu
     scopes = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
-    least = min(each.line.summary.n for each in shown)
-    workloads = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
+    least = min(each.line.best.n for each in shown)
+    workloads = ", ".join(dict.fromkeys(each.line.best.workload for each in shown if each.line.cases_apart > 1))
     last = f" Of {workloads}, whose cases have different winners, the last one." if workloads else ""
-    alone = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.summary.on))
+    alone = ", ".join(dict.fromkeys(each.line.best.workload for each in shown if each.line.best.on))
     last += f" Of {alone}, the times on 1 GPU; the page Devices has those of several." if alone else ""
     return (
         f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
@@ -323,8 +323,8 @@ def _how(shown: list[_ShownLine]) -> str:
 
 def _links(shown: list[_ShownLine]) -> None:
     """Links to pages that the rows do not lead to: the error of each precision, several GPUs."""
-    first = {each.line.summary.workload: each.name for each in reversed(shown)}
-    precisions = Counter(each.line.summary.workload for each in shown)
+    first = {each.line.best.workload: each.name for each in reversed(shown)}
+    precisions = Counter(each.line.best.workload for each in shown)
     several = [name for name in sorted(first) if precisions[name] > 1]
     _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
     context, run_of = runs.context(), dict[str, str]()
@@ -398,16 +398,16 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
     """
     return pd.DataFrame(
         {
-            "workload": line.summary.workload,
-            "precision": word(line.summary.precision),
+            "workload": line.best.workload,
+            "precision": word(line.best.precision),
             "sizes": list(line.by_size),
-            "floor": line.summary.percent_of_floor.value,
-            "best": f"{line.summary.best or NOTHING}{TIED if line.summary.tied_with else ''}",
-            "time": line.summary.best_ns.value,
-            "speedup": line.summary.speedup.value,
-            "peer": line.summary.over_peer.value,
+            "floor": line.best.percent_of_floor.value,
+            "best": f"{line.best.variant or NOTHING}{TIED if line.best.tied_with else ''}",
+            "time": line.best.median_ns.value,
+            "speedup": line.best.speedup.value,
+            "peer": line.best.over_peer.value,
             "checks": f"⚠ {len(line.badges)}" if line.badges else "",
-            "run": " · ".join(filter(None, (line.summary.on, run))),
+            "run": " · ".join(filter(None, (line.best.on, run))),
         }
         for line, run in zip(lines, runs, strict=True)
     )
@@ -436,13 +436,13 @@ def _distinct(values: "pd.Series[float]") -> "pd.Series[float]":
 
 def _words(line: Line) -> tuple[str, ...]:
     """The words of each column of `_WORDED`."""
-    summary, time = line.summary, line.summary.best_ns
-    is_baseline = bool(summary.best) and summary.best == summary.baseline
-    peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
-    speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
+    best, time = line.best, line.best.median_ns
+    is_baseline = bool(best.variant) and best.variant == best.baseline
+    peer = "tied with" if best.over_peer_verdict == "tied" else format_ratio(best.over_peer.value)
+    speedup = "tied" if best.verdict == "tied" else format_ratio(best.speedup.value)
     return (
-        format_percent(summary.percent_of_floor.value),
+        format_percent(best.percent_of_floor.value),
         f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING,
         "itself" if is_baseline else speedup,
-        f"{peer} {summary.peer}" if summary.peer else NOTHING,
+        f"{peer} {best.peer}" if best.peer else NOTHING,
     )

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import pandas as pd
@@ -13,7 +12,7 @@ from warpladder.dashboard.compare.changes import Change
 from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.within_run import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import Timing, records
+from warpladder.dashboard.core.cell import Cell, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.numbers import (
     format_duration,
@@ -47,7 +46,7 @@ from warpladder.dashboard.ui.template import (
     word_right,
 )
 from warpladder.dashboard.views.ladder import errors, query
-from warpladder.dashboard.views.ladder.query import Rung, RungBeside, contestants, leaders
+from warpladder.dashboard.views.ladder.query import contestants, leaders
 
 _Items = list[dict[str, Any]]
 
@@ -93,18 +92,6 @@ def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator
             yield errors.error_and_time(costs, look)
 
 
-@dataclass(frozen=True)
-class _Row(Rung):
-    """A rung, and its place on the vertical axis."""
-
-    y: float
-
-    @property
-    def crosses(self) -> bool:
-        """Whether its gain is over a rung of another precision."""
-        return self.gain.known and self.gain_from != self.precision
-
-
 def ladder(
     frame: pd.DataFrame,
     look: Look,
@@ -129,7 +116,7 @@ def ladder(
     timed = frame[frame["n"] > 0]
     failed = frame[(frame["n"] == 0) & ~frame["status"].isin(["skipped", "ok"])]
     shown = pd.concat([timed, failed]).sort_index()
-    rows = records(_Row, _place(shown))
+    rows = records(_place(shown))
     with_samples = [row for row in rows if row.n]
     second = drawn_beside(beside, timed, "median_ns")
     times = pd.concat([timed, second.frame]) if second else timed
@@ -184,19 +171,19 @@ def ladder(
     return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
 
 
-def _on_energy(one: _Row) -> str:
+def _on_energy(one: Cell) -> str:
     """The sentence of the note about the energy of an execution, and how far that of identical code differs."""
     noise = f"; two copies of the baseline differ by {format_percent(100 * (one.energy_noise - 1))} at most"
     return (
-        f"Energy: of an execution, repeated with a hot L2, above {one.idle_w:.0f} W idle; median of {one.energy_n} loops"
+        f"Energy: of an execution, repeated with a hot L2, above {one.idle_w:.0f} W idle; median of {one.energy_n:.0f} loops"
         f"{noise if one.energy_noise > 1 else ''}."
     )
 
 
-def _on_comparisons(with_samples: list[_Row], look: Look, mixed: bool) -> tuple[str, ...]:
+def _on_comparisons(with_samples: list[Cell], look: Look, mixed: bool) -> tuple[str, ...]:
     """Sentences of the note about configs, gains and speedups."""
     first = with_samples[0]
-    crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in with_samples) else ""
+    crossed = "; *: over the last rung of another precision before it" if any(_crosses(row) for row in with_samples) else ""
     config = f" [{first.baseline_config}]" if first.baseline_config else ""
     over = f"Speedups are over {look.variant_name(first.workload, first.baseline)}{config}." if first.baseline else ""
     return (
@@ -204,6 +191,11 @@ def _on_comparisons(with_samples: list[_Row], look: Look, mixed: bool) -> tuple[
         f"Gain: over the rung before{' in the same precision' if mixed else ''}, paired by round{crossed}.",
         sentence(first.no_speedup) or over,
     )
+
+
+def _crosses(row: Cell) -> bool:
+    """Whether its gain is over a rung of another precision."""
+    return row.gain.known and row.gain_from != row.precision  # type: ignore[no-any-return]
 
 
 def _place(frame: pd.DataFrame) -> pd.DataFrame:
@@ -216,7 +208,7 @@ def _place(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(y=places)
 
 
-def _draw_times(figure: go.Figure, rows: list[_Row], look: Look, logarithmic: bool, device: str) -> None:
+def _draw_times(figure: go.Figure, rows: list[Cell], look: Look, logarithmic: bool, device: str) -> None:
     """Draw a bar or a mark for each row.
 
     Args:
@@ -239,10 +231,10 @@ def _draw_times(figure: go.Figure, rows: list[_Row], look: Look, logarithmic: bo
             figure.add_bar(orientation="h", width=0.62, marker=marker, **shared)
 
 
-def _draw_beside(figure: go.Figure, rows: list[_Row], look: Look, second: Beside) -> None:
+def _draw_beside(figure: go.Figure, rows: list[Cell], look: Look, second: Beside) -> None:
     """Draw a mark for each row that the second device has too, in one trace, which alone has a name."""
     places = {row.variant: place for place, row in enumerate(rows)}
-    marks = records(RungBeside, second.frame)
+    marks = records(second.frame)
     colors = [look.style(mark.workload, mark.variant).color for mark in marks]
     figure.add_scatter(
         x=[mark.median_ns.value for mark in marks],
@@ -318,7 +310,7 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
     return words, lines
 
 
-def _columns(rows: list[_Row], look: Look, places: Mapping[str, int], pinned: Mapping[tuple[str, str], Change]) -> _Items:
+def _columns(rows: list[Cell], look: Look, places: Mapping[str, int], pinned: Mapping[tuple[str, str], Change]) -> _Items:
     """The columns of figures right of the bars.
 
     Args:
@@ -333,7 +325,7 @@ def _columns(rows: list[_Row], look: Look, places: Mapping[str, int], pinned: Ma
     return words
 
 
-def _figures(row: _Row, look: Look, change: Change | None) -> dict[str, tuple[str, str, dict[str, Any]]]:
+def _figures(row: Cell, look: Look, change: Change | None) -> dict[str, tuple[str, str, dict[str, Any]]]:
     """Column -> the words of a row, their colour, and further options. A verdict has a colour."""
     tones = look.tones
     if row.n == 0:
@@ -349,7 +341,7 @@ def _figures(row: _Row, look: Look, change: Change | None) -> dict[str, tuple[st
     if row.gain_verdict:
         gain = format_ratio(row.gain.value) if row.gain_verdict in of_verdict else row.gain_verdict
         tone = of_verdict.get(row.gain_verdict, tones.muted)
-        figures["gain"] = gain + "*" * int(row.crosses), tone, {"hovertext": text(_gain(row))}
+        figures["gain"] = gain + "*" * int(_crosses(row)), tone, {"hovertext": text(_gain(row))}
     if row.energy_mj.known:
         tone = {"less": tones.good, "more": tones.bad}.get(row.energy_verdict, tones.text)
         about = "; ".join(f"{label}: {value}" for label, value in _of_energy(row))
@@ -361,7 +353,7 @@ def _figures(row: _Row, look: Look, change: Change | None) -> dict[str, tuple[st
     return figures
 
 
-def _of_energy(row: Rung) -> list[tuple[str, str]]:
+def _of_energy(row: Cell) -> list[tuple[str, str]]:
     """Labels and values of the energy of a row, for a hover text."""
     figures = [("energy an execution", format_estimate(row.energy_mj, format_energy))]
     if row.per_watt.known:
@@ -372,7 +364,7 @@ def _of_energy(row: Rung) -> list[tuple[str, str]]:
     return [*figures, ("in the loop", f"{format_duration(row.loop_ns)} at {row.loop_w:.0f} W")]
 
 
-def _groups(rows: list[_Row], look: Look) -> tuple[_Items, _Items]:
+def _groups(rows: list[Cell], look: Look) -> tuple[_Items, _Items]:
     """The name of each group except the first, and the line above it."""
     words: _Items = []
     lines: _Items = []
@@ -387,7 +379,7 @@ def _groups(rows: list[_Row], look: Look) -> tuple[_Items, _Items]:
     return words, lines
 
 
-def _labels(rows: list[_Row], look: Look) -> list[str]:
+def _labels(rows: list[Cell], look: Look) -> list[str]:
     """The names, with their configs where all labels are short enough to leave room for the bars."""
     names = [look.variant_name(row.workload, row.variant) for row in rows]
     with_config = max(len(name) + len(row.config) for name, row in zip(names, rows, strict=True)) <= _LABEL_LENGTH
@@ -397,11 +389,11 @@ def _labels(rows: list[_Row], look: Look) -> list[str]:
     ]
 
 
-def _hover(row: Rung, device: str, over: str = "") -> str:
+def _hover(row: Cell, device: str, over: str = "") -> str:
     """The hover text of a bar, or of a mark of the second device, which tells its time `over` that of the first."""
     figures = [("device", device)] if device else []
     figures.append(("median", format_estimate(row.median_ns, format_duration)))
-    if isinstance(row, RungBeside):
+    if over:
         if row.ratio.known:
             figures.append((f"over the {over}", f"{format_estimate(row.ratio, format_ratio)} the time"))
         return hover(row, *figures, *([share_of_floor(row)] if row.percent_of_floor.known else []))
@@ -418,11 +410,11 @@ def _hover(row: Rung, device: str, over: str = "") -> str:
     return hover(row, *figures, *(_of_energy(row) if row.energy_mj.known else []))
 
 
-def _gain(row: Rung) -> str:
+def _gain(row: Cell) -> str:
     return f"{format_estimate(row.gain, format_ratio)}, {row.gain_verdict}"
 
 
-def _title(with_samples: list[_Row], look: Look, timed: pd.DataFrame) -> str:
+def _title(with_samples: list[Cell], look: Look, timed: pd.DataFrame) -> str:
     """The best rung with its percent of floor, the best of each other precision, and the peers that are faster than these. No peer of
     fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
     """
@@ -460,7 +452,7 @@ def _passed(timed: pd.DataFrame) -> str:
     return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
-def _tied_with(with_samples: list[_Row], best: _Row, look: Look) -> str:
+def _tied_with(with_samples: list[Cell], best: Cell, look: Look) -> str:
     """The next rung, where the best one is not known to be faster, unless that is the baseline, which is named anyway."""
     others = [
         row for row in with_samples if row.role == best.role and row.precision == best.precision and best.variant in row.ties
@@ -472,11 +464,11 @@ def _tied_with(with_samples: list[_Row], best: _Row, look: Look) -> str:
     return f"{joined} {look.variant_name(second.workload, second.variant)}"
 
 
-def _median(row: _Row) -> float:
+def _median(row: Cell) -> float:
     return row.median_ns.value
 
 
-def _faster_peer(with_samples: list[_Row], rung: _Row, look: Look) -> str:
+def _faster_peer(with_samples: list[Cell], rung: Cell, look: Look) -> str:
     """The fastest peer that is faster than a rung that it is compared with, and its speedup over the rung; empty where none is."""
     peer_precision = PEERS_OF.get(rung.precision, rung.precision)
     faster = [

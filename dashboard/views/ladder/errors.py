@@ -1,18 +1,16 @@
 """The errors of the variants of one case over their times."""
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.compare.within_run import with_precision
-from warpladder.dashboard.core.cell import records
+from warpladder.dashboard.core.cell import Cell, records
 from warpladder.dashboard.core.numbers import format_duration, format_error, format_estimate, format_ratio
 from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks
-from warpladder.dashboard.views.ladder.query import Point
 
 #: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.
 _LEFT_FACTOR: Final = 0.5
@@ -23,13 +21,6 @@ _LEAST_SPAN: Final = 1.0
 _NAME_WIDE, _NAME_HIGH = 0.33, 0.06
 #: An error of 0 is drawn at the least other error divided by this.
 _ZERO: Final = 4.0
-
-
-@dataclass(frozen=True)
-class _DrawnPoint(Point):
-    """A point, and the error at which it is drawn, which is positive."""
-
-    shown: float
 
 
 def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
@@ -44,7 +35,7 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     left, right = _reach(frame["median_ns"], _LEFT_FACTOR)
     low, high = _reach(frame["shown"], _ASIDE * 2)
     figure = blank(look.theme, 410)
-    points = records(_DrawnPoint, frame)
+    points = records(frame)
     front = [point for point in points if point.on_front]
     if front:
         # Steps, right of and above which a variant of the front is better in both.
@@ -93,7 +84,7 @@ def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
     return low - missing / 2 - before * span, high + missing / 2 + _ASIDE * span
 
 
-def _draw_point(figure: go.Figure, point: _DrawnPoint, look: Look) -> None:
+def _draw_point(figure: go.Figure, point: Cell, look: Look) -> None:
     style = look.style(point.workload, point.variant)
     figure.add_scatter(
         x=[point.median_ns.value],
@@ -107,7 +98,7 @@ def _draw_point(figure: go.Figure, point: _DrawnPoint, look: Look) -> None:
     )
 
 
-def _name_front(figure: go.Figure, front: list[_DrawnPoint], reach: tuple[float, ...], look: Look) -> None:
+def _name_front(figure: go.Figure, front: list[Cell], reach: tuple[float, ...], look: Look) -> None:
     """Write names left of and below the points, where no other point can be. The legend has all names."""
     left, right, low, high = reach
     written: list[tuple[float, float]] = []
@@ -123,7 +114,7 @@ def _name_front(figure: go.Figure, front: list[_DrawnPoint], reach: tuple[float,
         figure.add_annotation(x=x, y=y, text=words, showarrow=False, font=font, **side)
 
 
-def _error_title(front: list[_DrawnPoint]) -> str:
+def _error_title(front: list[Cell]) -> str:
     fastest, exact = front[0], front[-1]
     where = f"{fastest.workload}, {fastest.case}"
     name = with_precision(fastest.variant, fastest.precision)

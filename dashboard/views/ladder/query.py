@@ -1,7 +1,6 @@
 """The variants of one case in the order of the ladder, and their errors beside their times."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,71 +9,10 @@ from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.energy import add_energy
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, precisions, steps, with_speedups
 from warpladder.dashboard.core import why
-from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Entry, Estimate, Timing, records, with_estimates
+from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Estimate, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells, select
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
-
-
-@dataclass(frozen=True)
-class Rung(Cell):
-    """A row of `ladder`.
-
-    Attributes:
-        speedup: over the baseline.
-        verdict: of the speedup; see `within_run.with_speedups`.
-        baseline, baseline_config: the cell that speedups are counted from; empty without a baseline.
-        no_speedup: why there is no speedup over it; empty where there is one.
-        gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `within_run.steps`.
-        gain_verdict: of the gain; empty for the first rung and for other roles.
-        beats, ties: the variants of `leaders` than which it is faster, and those than which it is not known to be slower or faster.
-        energy_mj, energy_n, per_watt, per_watt_unit, loop_ns, loop_w, idle_w: see `energy.energies`.
-        energy_ratio, energy_verdict, energy_noise: of the energy over that of the baseline; see `energy.add_energy`.
-    """
-
-    speedup: Estimate
-    verdict: str
-    baseline: str
-    baseline_config: str
-    no_speedup: str
-    gain: Estimate
-    gain_verdict: str
-    gain_over: str
-    gain_from: str
-    beats: tuple[str, ...]
-    ties: tuple[str, ...]
-    energy_mj: Estimate
-    energy_n: int
-    per_watt: Estimate
-    per_watt_unit: str
-    energy_ratio: Estimate
-    energy_verdict: str
-    energy_noise: float
-    loop_ns: float
-    loop_w: float
-    idle_w: float
-
-
-@dataclass(frozen=True)
-class RungBeside(Rung):
-    """A row of `beside`.
-
-    Attributes:
-        ratio: its time over the time of the variant on the first device; see `levels.ratio`.
-    """
-
-    ratio: Estimate
-
-
-@dataclass(frozen=True)
-class Point(Cell):
-    """A row of `error_and_time`.
-
-    Attributes:
-        on_front: no other variant is both as fast and as exact, and better in one of the two.
-    """
-
-    on_front: bool
 
 
 def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
@@ -83,7 +21,12 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     A variant that failed or was skipped in every config of the case has one row with null figures.
 
     Returns:
-        Rows of `cells.best_config` with the columns of `Rung`.
+        Rows of `cells.best_config` with the columns of `within_run.with_speedups` and `energy.add_energy`, and
+
+        - `gain`, `gain_verdict`: an estimate, of a rung over the rung `gain_over`, whose precision is `gain_from`; see `within_run.steps`.
+          Null for the first rung and for other roles;
+        - `beats`, `ties`: tuples of the variants of `leaders` than which it is faster, and of those than which it is not known to be slower
+          or faster.
     """
     every = cells(data)
     best = best_config(select(every, workload, case, timing.scope, timing.cache))
@@ -108,18 +51,15 @@ def beside(data: RunData, other: RunData, workload: str, case: str, timing: Timi
         other: the run of the second device.
 
     Returns:
-        Rows of `ladder` of the other run with the columns of `RungBeside`.
+        Rows of `ladder` of the other run with the estimate `ratio`, of the time over that of the variant on the first device; see
+        `levels.ratio`.
     """
-    here = {row.variant: row for row in _timed_rungs(ladder(data, workload, case, timing))}
+    here = {row.variant: row for row in records(ladder(data, workload, case, timing)) if row.n}
     frame = ladder(other, workload, case, timing)
     frame = frame[(frame["n"] > 0) & frame["variant"].isin(list(here))].reset_index(drop=True)
     ratio = side_by_side.ratios(data, other, workload)
-    figures = [ratio(here[row.variant], row) for row in _timed_rungs(frame)]
+    figures = [ratio(here[row.variant], row) for row in records(frame)]
     return with_estimates(frame, "ratio", figures)
-
-
-def _timed_rungs(frame: pd.DataFrame) -> list[Rung]:
-    return records(Rung, frame[frame["n"] > 0])
 
 
 #: Variant, config, and median in nanoseconds.
@@ -228,7 +168,7 @@ def error_and_time(data: RunData, workload: str, case: str, timing: Timing) -> p
     error is left out.
 
     Returns:
-        Rows of `cells` with the column `on_front` of `Point`.
+        Rows of `cells` with `on_front`: no other variant is both as fast and as exact, and better in one of the two.
     """
     best = best_config(select(cells(data), workload, case, timing.scope, timing.cache))
     on_device = best[best["role"].isin(["rung", "peer"])]

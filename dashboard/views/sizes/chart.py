@@ -15,7 +15,7 @@ from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.compare.within_run import compared, precisions, word
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import Estimate, Timing, records
+from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -46,7 +46,6 @@ from warpladder.dashboard.ui.template import (
     ticks,
 )
 from warpladder.dashboard.views.sizes import query
-from warpladder.dashboard.views.sizes.query import Point
 from warpladder.data.words import counted
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
@@ -98,7 +97,7 @@ class _Axis:
     metric: Metric
     title: str
     write: Callable[[float], str]
-    of: Callable[[Point], Estimate]
+    of: Callable[[Cell], Estimate]
     logarithmic: bool = True
     more_is_better: bool = True
 
@@ -150,7 +149,7 @@ def over_size(
     )
     figure.update_yaxes(title_text=text(axis.title + reference))
     figure.update_layout(legend=BESIDE, margin={"t": 34})
-    first = records(Point, frame.head(1))[0]
+    first = records(frame.head(1))[0]
     of = [first.workload, first.series, first.scope, first.cache, axis.title.replace("%", "percent")]
     total = every["variant"].nunique()
     note = measured(
@@ -279,10 +278,11 @@ def _doubts(winners: Sequence[Winner], undecided: Sequence[UndecidedCase]) -> st
 def _draw_lines(figure: go.Figure, frame: pd.DataFrame, look: Look, axis: _Axis, second: Beside | None) -> None:
     """Draw the variants, each with its line of the second device after it, then the floors."""
     names = second.names if second else ("", "")
-    for variant, line in frame.groupby("variant", sort=False):
-        _draw_line(figure, records(Point, line), look, axis, names[0], second=False)
-        if second and len(other := second.frame[second.frame["variant"] == variant]):
-            _draw_line(figure, records(Point, other), look, axis, names[1], second=True)
+    own, others = records(frame), records(second.frame) if second else []
+    for variant in dict.fromkeys(point.variant for point in own):
+        _draw_line(figure, [point for point in own if point.variant == variant], look, axis, names[0], second=False)
+        if line := [point for point in others if point.variant == variant]:
+            _draw_line(figure, line, look, axis, names[1], second=True)
     _draw_floor(figure, frame, look, axis, "")
     if second:
         _draw_floor(figure, second.frame, look, axis, names[1])
@@ -290,7 +290,7 @@ def _draw_lines(figure: go.Figure, frame: pd.DataFrame, look: Look, axis: _Axis,
         figure.update_layout(height=max(_HEIGHT, _LEGEND_ROW_PX * len(figure.data) + _AROUND_LEGEND_PX))
 
 
-def _draw_line(figure: go.Figure, line: list[Point], look: Look, axis: _Axis, device: str, *, second: bool) -> None:
+def _draw_line(figure: go.Figure, line: list[Cell], look: Look, axis: _Axis, device: str, *, second: bool) -> None:
     """Draw a variant over size.
 
     Args:
@@ -366,7 +366,7 @@ def _edges(values: Any) -> tuple[float, float]:
     return ordered[0] / step, ordered[-1] * step
 
 
-def _hover(point: Point, axis: _Axis, device: str) -> str:
+def _hover(point: Cell, axis: _Axis, device: str) -> str:
     figure = axis.of(point)
     above = ", above the measured ceiling" if axis.metric == "percent_of_floor" and figure.value > 100 else ""
     figures = [("device", device)] if device else []
@@ -457,12 +457,12 @@ def _largest(with_metric: pd.DataFrame, axis: _Axis) -> pd.DataFrame:
     return ordered
 
 
-def _best(good: pd.DataFrame) -> dict[str, Point]:
+def _best(good: pd.DataFrame) -> dict[str, Cell]:
     """The first of the rows that are compared in each precision of the rungs."""
-    return {precision: records(Point, compared(good, precision).head(1))[0] for precision in precisions(good)}
+    return {precision: records(compared(good, precision).head(1))[0] for precision in precisions(good)}
 
 
-def _name(best: Point, precision: str, look: Look) -> str:
+def _name(best: Cell, precision: str, look: Look) -> str:
     # An fp32 peer can be ahead of every rung in 3xTF32.
     ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
     return f"{look.variant_name(best.workload, best.variant)}{ahead}"

@@ -1,38 +1,15 @@
 """Every variant over the size axis, and the sizes that bandwidth or arithmetic does not limit."""
 
-from dataclasses import dataclass
-
 import pandas as pd
 
 from warpladder.dashboard.compare.winners import best_per_size
 from warpladder.dashboard.compare.within_run import with_speedups
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Contender, Estimate, Timing
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import add_floors, best_of_charted, ceiling
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Ceiling
-
-
-@dataclass(frozen=True)
-class Point(Contender):
-    """A row of `sizes`.
-
-    Attributes:
-        speedup: over the baseline.
-        verdict: of the speedup; see `within_run.with_speedups`.
-        baseline, baseline_config: the cell of the size that speedups are counted from; empty without a baseline.
-        no_speedup: why there is no speedup over it; empty where there is one.
-        tied_with: of the winner of the case, the next variant where the two are tied; else empty.
-    """
-
-    size_value: float
-    speedup: Estimate
-    verdict: str
-    baseline: str
-    baseline_config: str
-    no_speedup: str
-    tied_with: str
 
 
 def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.DataFrame:
@@ -44,7 +21,8 @@ def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.
         series: one of `axes.series`, such as `perm=210`.
 
     Returns:
-        Rows of `cells.best_config` with the columns of `Point`.
+        Rows of `cells.best_of_charted` with the columns of `within_run.with_speedups`, and `tied_with`: of the winner of the case, the next
+        variant where the two are tied; else empty.
     """
     best = best_of_charted(data, workload, timing)
     best = best[(best["series"] == series) & (best["role"] != "specimen")]

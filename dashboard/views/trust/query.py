@@ -65,7 +65,7 @@ def verdict(data: RunData, root: Path) -> Verdict:
     failed = failed[failed["role"] != "specimen"]
     found = findings(data).query("role != 'specimen'")
     lines = overview.lines(data, root)
-    lacking = [line.summary.workload for line in lines if not line.summary.best]
+    lacking = [line.best.workload for line in lines if not line.best.variant]
     against = (
         _counted(len(failed), "cell", "failed") + (f", such as {failed['variant'].iloc[0]}" if len(failed) else ""),
         _counted(int((found["severity"] == "error").sum()), "check", "found an error"),
@@ -85,9 +85,9 @@ def verdict(data: RunData, root: Path) -> Verdict:
 
 def _rough(line: overview.Line) -> str:
     """`v01_numpy of conv2d is known to ±23 %`; empty where the winner's time is known better, or there is no winner."""
-    of, best = line.summary, line.summary.best_ns
-    half = (best.high - best.low) / 2 / best.value if best.known else 0.0
-    return f"{of.best} of {of.workload} is known to ±{100 * half:.0f} %" if half > _ROUGH else ""
+    best, time = line.best, line.best.median_ns
+    half = (time.high - time.low) / 2 / time.value if time.known else 0.0
+    return f"{best.variant} of {best.workload} is known to ±{100 * half:.0f} %" if half > _ROUGH else ""
 
 
 def _counted(count: int, what: str, then: str) -> str:

@@ -139,7 +139,7 @@ def test_the_overview_names_the_same(cheat: RunData, open_app: Open, folder: Pat
     chart = overview_chart.percent_of_floor(overviews.overview(cheat), look(cheat))
     assert chart.title.startswith("v02_b reaches 20") and f"sum, n=1600, fp32: {LINE}." in chart.note
     (line,) = overviews.lines(cheat)
-    assert line.summary.best == "v02_b" and max(line.by_size) == pytest.approx(20)
+    assert line.best.variant == "v02_b" and max(line.by_size) == pytest.approx(20)
     app = open_app(folder)
     assert LINE in words(app)
     assert app.dataframe[0].value["best"].tolist() == ["v02_b"]

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import Estimate, Timing, records
+from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -43,7 +43,7 @@ from warpladder.dashboard.ui.template import (
     ticks,
 )
 from warpladder.dashboard.views.devices.gpus import query
-from warpladder.dashboard.views.devices.gpus.query import PARTS, CrossoverRow, ScalingRow, Share, WeakScalingRow
+from warpladder.dashboard.views.devices.gpus.query import PARTS
 
 #: Times that differ by more than this factor get a logarithmic axis.
 _LINEAR_RANGE: Final = 20.0
@@ -100,7 +100,7 @@ class _Panel:
         is_time: the figure is the median time, which a hover text shows anyway.
     """
 
-    of: Callable[[Any], Estimate]
+    of: Callable[[Cell], Estimate]
     title: str
     write: Callable[[float], str]
     ideal: Callable[[int], float] | None
@@ -124,7 +124,7 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.scaling` of one case, not empty.
     """
-    rows = records(ScalingRow, frame)
+    rows = records(frame)
     first = rows[0]
     figure = _panels(rows, look, _SPEEDUP, _EFFICIENCY)
     doubts = {(row.variant, row.ranks): why for row in rows if (why := doubt(row.n, row.flags))}
@@ -156,7 +156,7 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.weak` of one `per_rank`, not empty.
     """
-    rows = records(WeakScalingRow, frame)
+    rows = records(frame)
     first = rows[0]
     each = f"{first.axis} {first.per_rank:,.0f} a rank"
     count = max(row.ranks for row in rows)
@@ -179,7 +179,7 @@ def skew(frame: pd.DataFrame, look: Look) -> Chart:
         frame: `query.scaling` of one case, with a row of several ranks.
     """
     frame = frame[frame["skew"].notna()]
-    rows = records(ScalingRow, frame)
+    rows = records(frame)
     first, worst = rows[0], max(rows, key=lambda row: row.skew.value)
     title = (
         f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the "
@@ -199,7 +199,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.shares` of one variant, not empty.
     """
-    rows = records(Share, frame)
+    rows = records(frame)
     first = rows[0]
     labels = {(row.case, row.ranks): f"{text(row.case)}, {_who(row)}  {text(format_duration(row.median_ns))}" for row in rows}
     figure = blank(look.theme, _SHARE_ROW_PX * len(labels) + 84)
@@ -223,7 +223,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart(name, _shares_title(rows, look), figure, frame, note)
 
 
-def _shares_title(rows: list[Share], look: Look) -> str:
+def _shares_title(rows: list[Cell], look: Look) -> str:
     """The sum of the shares at the largest case, for each number of ranks."""
     largest = [row for row in rows if row.size_rank == max(each.size_rank for each in rows)]
     last = [row for row in largest if row.case == largest[-1].case]
@@ -235,7 +235,7 @@ def _shares_title(rows: list[Share], look: Look) -> str:
     return f"{look.variant_name(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(figures)}"
 
 
-def _beside_nccl(row: Share) -> list[tuple[str, str]]:
+def _beside_nccl(row: Cell) -> list[tuple[str, str]]:
     """Figures of communication for a hover text: its time without the wait for other ranks, and NCCL's own time."""
     if math.isnan(row.least_ns):
         return []
@@ -246,7 +246,7 @@ def _beside_nccl(row: Share) -> list[tuple[str, str]]:
     return [*least, ("NCCL alone, and over it", alone)]
 
 
-def _on_phases(rows: list[Share]) -> str:
+def _on_phases(rows: list[Cell]) -> str:
     communication = [row for row in rows if row.part == "communication"]
     if not communication:
         return "Phases that overlap can exceed 100 %. A variant whose copies overlap its kernels has no phases."
@@ -258,7 +258,7 @@ def _on_phases(rows: list[Share]) -> str:
     return f"{sentence} Without that wait, over NCCL's own time for as many bytes: {', '.join(ratios)}." if ratios else sentence
 
 
-def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figure:
+def _panels(rows: Sequence[Cell], look: Look, *panels: _Panel) -> go.Figure:
     figure = make_subplots(rows=1, cols=len(panels), horizontal_spacing=0.09, figure=blank(look.theme, 400))
     counts = sorted({row.ranks for row in rows})
     span = float(counts[-1] - counts[0] or 1)
@@ -287,7 +287,7 @@ def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figur
     return figure
 
 
-def _set_scale(figure: go.Figure, measured: list[ScalingRow], counts: list[int], panel: _Panel, place: int) -> None:
+def _set_scale(figure: go.Figure, measured: list[Cell], counts: list[int], panel: _Panel, place: int) -> None:
     """Give a panel a linear axis from 0, or a logarithmic one for times that differ too much."""
     high, low = max(panel.of(row).high for row in measured), min(panel.of(row).low for row in measured)
     logarithmic = high > _LINEAR_RANGE * low > 0 and panel.is_time
@@ -298,7 +298,7 @@ def _set_scale(figure: go.Figure, measured: list[ScalingRow], counts: list[int],
         figure.update_yaxes(range=[0, highest * 1.08], row=1, col=place)
 
 
-def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Panel, place: int, aside: float) -> None:
+def _draw_line(figure: go.Figure, line: list[Cell], look: Look, panel: _Panel, place: int, aside: float) -> None:
     workload, variant = line[0].workload, line[0].variant
     style = look.style(workload, variant)
     owns = [(row, [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]) for row in line]
@@ -308,26 +308,26 @@ def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Pa
     add_points(figure, style, *points, width=0 if panel.dodged else 1.8, **group, row=1, col=place)
 
 
-def _hover(row: ScalingRow | Share, *figures: tuple[str, str]) -> str:
+def _hover(row: Cell, *figures: tuple[str, str]) -> str:
     config = f" [{row.config}]" if row.config else ""
     lines = [f"<b>{text(row.variant)}</b>{text(config)} on {_who(row)}", text(row.title)]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
     return "<br>".join([*lines, f"{text(row.case)} · {text(_timing(row))} · n = {row.n}"])
 
 
-def _on_gpu(row: ScalingRow | Share) -> bool:
+def _on_gpu(row: Cell) -> bool:
     return row.kind != "host"
 
 
-def _who(row: ScalingRow | Share) -> str:
+def _who(row: Cell) -> str:
     return ranks_words(row.ranks, on_gpu=_on_gpu(row))
 
 
-def _timing(row: ScalingRow | Share) -> str:
+def _timing(row: Cell) -> str:
     return Timing(row.scope, row.cache).label(on_gpu=_on_gpu(row))
 
 
-def _note(rows: Sequence[ScalingRow], look: Look, *further: str) -> str:
+def _note(rows: Sequence[Cell], look: Look, *further: str) -> str:
     how = " and ".join(dict.fromkeys(map(_timing, rows)))
     kinds: Iterable[str] = dict.fromkeys(row.interval_kind for row in rows)
     counts = samples([row.n for row in rows])
@@ -373,7 +373,7 @@ def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFra
         finding: `reports.generator.guidance.finding` of the same variant.
         report: `reports.generator.published.table_4`.
     """
-    compared = records(CrossoverRow, frame)
+    compared = records(frame)
     first = compared[0]
     on_gpu = first.kind != "host"
     images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
@@ -437,7 +437,7 @@ def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], 
     figure.update_yaxes(range=[edges[-1], 0], tickfont={"color": look.tones.text}, **axis, **labels)
 
 
-def _our_tile(row: CrossoverRow, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
+def _our_tile(row: Cell, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
     ranks = ranks_words(row.ranks, on_gpu=on_gpu)
     median = text(format_duration(row.median_ns.value))
     lines = [
@@ -520,7 +520,7 @@ def _on_finding(finding: Finding | None) -> str:
     return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {meaning}."
 
 
-def _on_report(compared: Sequence[CrossoverRow], printed: Sequence[Any], images: dict[str, int | None]) -> str:
+def _on_report(compared: Sequence[Cell], printed: Sequence[Any], images: dict[str, int | None]) -> str:
     """Sentences about the report's rows, and about the columns in which its advice is best or tied here."""
     if not printed:
         return ""

@@ -4,15 +4,15 @@ A rank is one process, with one GPU or on the host. The slowest rank gives the t
 launch with its own rounds, so ratios of different numbers of ranks are not paired.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final, get_type_hints
+from typing import Final
 
 import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, noise_of, verdict
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Entry, Estimate, Timing, records, with_estimates
+from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from warpladder.dashboard.core.run_data import RunData
@@ -32,113 +32,31 @@ _OF_CASE: Final = ["case", "size_rank", "size", "size_value", "series"]
 _SAME: Final = Estimate(1.0, 1.0, 1.0)
 
 
-@dataclass(frozen=True)
-class ScalingRow:
-    """A row of `scaling`: a variant at a case on a number of ranks.
-
-    Attributes:
-        median_ns: median over rounds of the slowest rank's time.
-        ranks: GPUs that worked together, or processes of a host variant; 1 where one process did all.
-        speedup: median of one rank over the median of these ranks; unknown where one rank has no samples.
-        efficiency: the speedup in percent of the number of ranks.
-        skew: in each round the largest time of a rank less the smallest, in percent of the largest; the median over rounds.
-            Unknown for one rank.
-    """
-
-    workload: str
-    variant: str
-    title: str
-    role: str
-    kind: str
-    rung: int
-    precision: str
-    config: str
-    case: str
-    scope: str
-    cache: str
-    gpus: int
-    n: int
-    median_ns: Estimate
-    interval_kind: str
-    flags: tuple[str, ...]
-    flops: float
-    size_rank: int
-    size: str
-    size_value: float
-    series: str
-    ranks: int
-    speedup: Estimate
-    efficiency: Estimate
-    skew: Estimate
-
-
-@dataclass(frozen=True)
-class CrossoverRow(ScalingRow):
-    """A row of `crossover`.
-
-    Attributes:
-        over_best: time over the time of the best number of ranks at the case.
-        place: `best`, `tied` (see `within_run.verdict`), `slower`, or `unknown` where this row or every row may not be called best.
-    """
-
-    over_best: Estimate
-    place: str
-
-
-@dataclass(frozen=True)
-class WeakScalingRow(ScalingRow):
-    """A row of `weak`.
-
-    Attributes:
-        axis: the size axis, such as `batch`.
-        per_rank: value of that axis over the number of ranks, such as 400.
-        weak_efficiency: time of one rank in percent of the time of these ranks.
-    """
-
-    axis: str
-    per_rank: float
-    weak_efficiency: Estimate
-
-
-@dataclass(frozen=True)
-class Share:
-    """A row of `shares`: the part of the slowest rank's time that a phase takes.
-
-    Attributes:
-        median_ns: median of the whole operation.
-        part: a value of `PARTS`.
-        share: the phase over the whole operation in percent, both for the slowest rank of the round; the median over rounds.
-        least_ns: of communication, the least time of a rank, which waits for no other rank; the median over rounds.
-        alone_ns: of communication, the time that NCCL alone was measured to take for the bytes of the case's outputs on as many
-            GPUs.
-        n: rounds.
-    """
-
-    workload: str
-    variant: str
-    title: str
-    kind: str
-    config: str
-    case: str
-    size_rank: int
-    size: str
-    series: str
-    scope: str
-    cache: str
-    flags: tuple[str, ...]
-    ranks: int
-    median_ns: float
-    part: str
-    share: Estimate
-    least_ns: float
-    alone_ns: float
-    n: int
-
-
-def _columns(kind: type) -> list[str]:
-    """The columns of a frame of records; a float `median_ns` takes one, an estimate three."""
-    hints = get_type_hints(kind).items()
-    return [column for name, hint in hints for column in (Estimate.names(name) if hint is Estimate else (name,))]
+#: The columns of `scaling`.
+_SCALING: Final = (
+    *("workload", "variant", "title", "role", "kind", "rung", "precision", "config", "case", "scope", "cache", "gpus", "n"),
+    *(*Estimate.names("median_ns"), "interval_kind", "flags", "flops", "size_rank", "size", "size_value", "series", "ranks"),
+    *(column for name in ("speedup", "efficiency", "skew") for column in Estimate.names(name)),
+)
+#: The columns of `shares`.
+_SHARES: Final = (
+    *(
+        "workload",
+        "variant",
+        "title",
+        "kind",
+        "config",
+        "case",
+        "size_rank",
+        "size",
+        "series",
+        "scope",
+        "cache",
+        "flags",
+        "ranks",
+    ),
+    *("median_ns", "part", *Estimate.names("share"), "least_ns", "alone_ns", "n"),
+)
 
 
 def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
@@ -157,7 +75,16 @@ def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Every variant that several ranks measured, by case and number of ranks, each with its fastest config there.
 
     Returns:
-        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with the columns of `ScalingRow`.
+        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with columns of `cells` and `axes.charted_cases`,
+        and:
+
+        - `median_ns`: an estimate, the median over rounds of the slowest rank's time;
+        - `ranks`: GPUs that worked together, or processes of a host variant; 1 where one process did all;
+        - `speedup`: an estimate, the median of one rank over the median of these ranks; null where one rank has no samples;
+        - `efficiency`: an estimate, the speedup in percent of the number of ranks;
+        - `skew`: an estimate, in each round the largest time of a rank less the smallest, in percent of the largest; the median over
+          rounds. Null for one rank.
+
         Empty where several ranks have no correct samples in this timing.
     """
     return _scaling(data, workload, timing).copy()
@@ -173,10 +100,9 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     frame = best.drop(columns="size_rank").merge(charted_cases(data, workload)[_OF_CASE], on="case")
     frame["ranks"] = frame["gpus"].astype(int).clip(lower=1)
     if not (frame["ranks"] > 1).any():
-        return pd.DataFrame(columns=_columns(ScalingRow))
+        return pd.DataFrame(columns=list(_SCALING))
     frame = frame.merge(_skew(data, workload, timing), "left", _CELL)
-    unknown = [Estimate.unknown()] * len(frame)
-    rows = records(ScalingRow, with_estimates(with_estimates(frame, "speedup", unknown), "efficiency", unknown))
+    rows = records(frame)
     ones = {(row.variant, row.case): row for row in rows if row.ranks == 1}
     speedups = [_SAME if row.ranks == 1 else _ratio(joined, ones.get((row.variant, row.case)), row) for row in rows]
     frame = with_estimates(frame, "speedup", speedups)
@@ -184,7 +110,7 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
         frame[column] = 100 * frame[speedup] / frame["ranks"]
     ladder = {name: place for place, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     frame["place"] = frame["variant"].map(ladder)
-    return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[_columns(ScalingRow)]
+    return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[list(_SCALING)]
 
 
 def variant_to_show(frame: pd.DataFrame) -> str:
@@ -199,13 +125,15 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
     """How far each number of ranks is from the best one at each case, for one variant.
 
     Returns:
-        The rows of `scaling` of the variant, by size and ranks, with the columns of `CrossoverRow`.
+        The rows of `scaling` of the variant, by size and ranks, with the estimate `over_best`, its time over the time of
+        the best number of ranks at the case, and `place`: `best`, `tied` (see `within_run.verdict`), `slower`, or `unknown` where the row
+        or every row of the case may not be called best.
     """
     frame = scaling(data, workload, timing)
     frame = frame[frame["variant"] == variant].sort_values(["size_rank", "case"], kind="stable", ignore_index=True)
     joined = _joined(data, workload)
-    rows = records(ScalingRow, frame)
-    best: dict[str, ScalingRow] = {}
+    rows = records(frame)
+    best: dict[str, Cell] = {}
     for row in sorted(rows, key=lambda row: row.median_ns.value):
         if not doubt(row.n, row.flags):
             best.setdefault(row.case, row)
@@ -215,10 +143,10 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
         ratio = _SAME if row is fastest else _ratio(joined, row, fastest) if fastest else Estimate.unknown()
         ratios.append(ratio)
         places.append(_place(joined, row, fastest, ratio))
-    return with_estimates(frame, "over_best", ratios).assign(place=places)[_columns(CrossoverRow)]
+    return with_estimates(frame, "over_best", ratios).assign(place=places)
 
 
-def _place(joined: RunData, row: ScalingRow, fastest: ScalingRow | None, over_best: Estimate) -> str:
+def _place(joined: RunData, row: Cell, fastest: Cell | None, over_best: Estimate) -> str:
     if fastest is None or doubt(row.n, row.flags):
         return "unknown"
     if row is fastest:
@@ -231,9 +159,12 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Cases whose size grows with the ranks, so that each rank has as much work as one rank has in a smaller case.
 
     Returns:
-        The rows of `scaling` of such cases, rows of one rank included, with the columns of `WeakScalingRow`, by ladder,
-        `per_rank` and ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as
-        the ranks do.
+        The rows of `scaling` of such cases, rows of one rank included, by ladder, `per_rank` and ranks. A `per_rank` counts
+        only where several numbers of ranks have it, and where the operations grow as the ranks do. Further columns are:
+
+        - `axis`: the size axis, such as `batch`;
+        - `per_rank`: the value of that axis over the number of ranks, such as 400;
+        - `weak_efficiency`: an estimate, the time of one rank in percent of the time of these ranks.
     """
     frame = scaling(data, workload, timing)
     frame = frame[frame["size"].str.fullmatch(r"\w+=\d+")].reset_index(drop=True)
@@ -241,7 +172,7 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     joined = _joined(data, workload)
     ratios: dict[int, Estimate] = {}
     for _, group in frame.groupby(["variant", "series", "per_rank"], sort=False):
-        rows = dict(zip(group.index.tolist(), records(ScalingRow, group), strict=True))
+        rows = dict(zip(group.index.tolist(), records(group), strict=True))
         one = next((row for row in rows.values() if row.ranks == 1), None)
         same = {
             place: row
@@ -254,9 +185,7 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     # A peer has no rung. Exported files have held the rungs beside it as floats.
     grown = grown.astype({"rung": float if grown["rung"].isna().any() else int})
     grown["place"] = grown["variant"].map({name: place for place, name in enumerate(dict.fromkeys(grown["variant"]))})
-    return grown.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[
-        _columns(WeakScalingRow)
-    ]
+    return grown.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True).drop(columns="place")
 
 
 def weak_to_show(frame: pd.DataFrame) -> float:
@@ -271,8 +200,18 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     Copies are parts of `end_to_end`, and communication is a part of `operation`.
 
     Returns:
-        One row for each (variant, case, ranks, part) that has phases, by ladder, size, ranks and part, with the columns of
-        `Share`. Empty in a timing of another scope, or without phases.
+        One row for each (variant, case, ranks, part) that has phases, by ladder, size, ranks and part, with columns of
+        `scaling`, and:
+
+        - `median_ns`: the median of the whole operation;
+        - `part`: a value of `PARTS`;
+        - `share`: an estimate, the phase over the whole operation in percent, both for the slowest rank of the round; the median over
+          rounds;
+        - `least_ns`: of communication, the least time of a rank, which waits for no other rank; the median over rounds;
+        - `alone_ns`: of communication, the time that NCCL alone was measured to take for the bytes of the case's outputs on as many GPUs;
+        - `n`: rounds.
+
+        Empty in a timing of another scope, or without phases.
     """
     parts_of = _PARTS_OF.get(timing.scope, ())
     frame = scaling(data, workload, timing).drop(columns="n")
@@ -288,7 +227,7 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     phases = raw[raw["scope"] != timing.scope]
     parts = phases.merge(operation, on=[*in_round, "rank"])
     if parts.empty:
-        return pd.DataFrame(columns=_columns(Share))
+        return pd.DataFrame(columns=list(_SHARES))
     parts["part"] = parts["scope"].map(PARTS)
     parts["value"] = 100 * parts["duration_ns"] / parts["whole_ns"]
     parts_frame = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
@@ -302,7 +241,7 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
         {name: place for place, name in enumerate(dict.fromkeys(frame["variant"]))}
     )
     return parts_frame.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[
-        _columns(Share)
+        list(_SHARES)
     ]
 
 
@@ -331,18 +270,18 @@ def _joined(data: RunData, workload: str) -> RunData:
     return replace(data, samples=samples, results=results, together=together)
 
 
-def _ratio(joined: RunData, numerator: ScalingRow | None, denominator: ScalingRow) -> Estimate:
+def _ratio(joined: RunData, numerator: Cell | None, denominator: Cell) -> Estimate:
     """Median of one cell over the median of another, with its interval; unknown without a numerator."""
     if numerator is None:
         return Estimate.unknown()
     return paired_ratio(_durations(joined, numerator), _durations(joined, denominator), independent=True).estimate
 
 
-def _durations(joined: RunData, row: ScalingRow) -> "pd.Series[float]":
+def _durations(joined: RunData, row: Cell) -> "pd.Series[float]":
     return joined.rounds(row.workload, row.case, row.scope, row.cache)[Entry(row.variant, row.config, row.gpus, 0)]
 
 
-def _noise(joined: RunData, *rows: ScalingRow) -> float:
+def _noise(joined: RunData, *rows: Cell) -> float:
     """The noise floor for rows of one case, from the baseline's two copies on as many ranks, as a factor of at least 1."""
     first = rows[0]
     rounds = joined.rounds(first.workload, first.case, first.scope, first.cache)

@@ -9,13 +9,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.compare.within_run import word
-from warpladder.dashboard.core.cell import name_of, records
+from warpladder.dashboard.core.cell import Cell, name_of, records
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, hover, measured, slug, text, ticks
 from warpladder.dashboard.views.ladder.roofline import query
-from warpladder.dashboard.views.ladder.roofline.query import Point, Roof, has_floor_by_size
+from warpladder.dashboard.views.ladder.roofline.query import Roof, has_floor_by_size
 from warpladder.dashboard.views.ladder.roofline.query import slopes as memory_roofs
 
 #: About the height of the plot without the ticks and titles below it, and half the height of a name with what is to be free around it.
@@ -30,7 +30,7 @@ _BELOW_FACTOR: Final = 1.8
 _ABOVE_FACTOR: Final = 1.9
 #: The name of a flat roof begins at its ridge times this.
 _BESIDE: Final = 1.1
-#: Points of a roof's line. Plotly shows a hover text at points only.
+#: Cells of a roof's line. Plotly shows a hover text at points only.
 _VERTICES: Final = 40
 _SMALLEST, _LARGEST = 7.0, 14.0
 
@@ -64,7 +64,7 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
         counted_in: the run whose counters gave the operations and bytes; empty where the case gave them.
     """
     figure, ends = _under_roofs(frame, roofs, look, counted_in)
-    points = records(Point, frame)
+    points = records(frame)
     rungs = sorted((point for point in points if point.role == "rung"), key=lambda point: point.rung)
     _draw_path(figure, rungs, "the ladder, rung by rung", look)
     for point in sorted(points, key=lambda point: -point.gflop_per_s.value):
@@ -83,7 +83,7 @@ def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_i
     """One variant with a point for each size; larger sizes have larger points. The arguments are documented at `roofline`."""
     figure, ends = _under_roofs(frame, roofs, look, counted_in)
     frame = frame.sort_values("size_rank", kind="stable")
-    points = records(Point, frame)
+    points = records(frame)
     _draw_path(figure, points, "from the smallest to the largest", look)
     sizes = np.linspace(_SMALLEST, _LARGEST, len(points))
     for point, marker in sorted(zip(points, sizes, strict=True), key=lambda pair: -pair[0].gflop_per_s.value):
@@ -162,20 +162,20 @@ def _name_roof(figure: go.Figure, x: float, y: float, roof: Roof, look: Look, **
     figure.add_annotation(x=math.log10(x), y=math.log10(y), showarrow=False, **words, **place)
 
 
-def _draw_path(figure: go.Figure, points: list[Point], name: str, look: Look) -> None:
+def _draw_path(figure: go.Figure, points: list[Cell], name: str, look: Look) -> None:
     if len(points) > 1:
         x, y = [point.flop_per_byte for point in points], [point.gflop_per_s.value for point in points]
         line = {"color": look.tones.muted, "width": 1.2, "dash": "dot"}
         figure.add_scatter(x=x, y=y, mode="lines", name=name, hoverinfo="skip", legendrank=2000, line=line)
 
 
-def _draw_point(figure: go.Figure, point: Point, look: Look, name: str, counted_in: str, size: float = 10) -> None:
+def _draw_point(figure: go.Figure, point: Cell, look: Look, name: str, counted_in: str, size: float = 10) -> None:
     style = look.style(point.workload, point.variant)
     hovers = [_hover(point, counted_in)]
     add_points(figure, style, text(name), [point.flop_per_byte], [point.gflop_per_s], hovers, size=size)
 
 
-def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, ...], flats: Sequence[Roof], look: Look) -> None:
+def _name_point(figure: go.Figure, point: Cell, name: str, ends: tuple[float, ...], flats: Sequence[Roof], look: Look) -> None:
     """Write the name of a point on the side of the plot that has room, and as near to it as no flat roof and no name of one lies."""
     left, right, low, high = ends
     to_the_right = point.flop_per_byte < math.sqrt(left * right)
@@ -200,13 +200,13 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
     )
 
 
-def _nearest(points: list[Point]) -> Point | None:
+def _nearest(points: list[Cell]) -> Cell | None:
     """The point with the largest percent of its roof, among the points that may be called best, or None."""
     rated = [point for point in points if point.percent_of_roof.known and not doubt(point.n, point.flags)]
     return max(rated, key=lambda point: point.percent_of_roof.value, default=None)
 
 
-def _doubts(points: list[Point]) -> str:
+def _doubts(points: list[Cell]) -> str:
     """A sentence about the point nearest to its roof where it may not be called best; empty where it may."""
     rated = [point for point in points if point.percent_of_roof.known]
     top = max(rated, key=lambda point: point.percent_of_roof.value, default=None)
@@ -216,11 +216,11 @@ def _doubts(points: list[Point]) -> str:
     return f"{name_of(top.variant, top.config)} at {top.size or top.case} is nearer ({_percent(top)}) but {why}."
 
 
-def _percent(point: Point) -> str:
+def _percent(point: Cell) -> str:
     return format_percent(point.percent_of_roof.value)
 
 
-def _share(point: Point, roofs: Sequence[Roof]) -> str:
+def _share(point: Cell, roofs: Sequence[Roof]) -> str:
     """`at 95.7 % of what memory allows (device_copy, 4.26 TB/s)`."""
     roofs_of_point = [roof for roof in roofs if roof.kind == "compute" and roof.name == point.roof]
     binding = next((roof for roof in roofs_of_point if len(roofs_of_point) == 1 or roof.precision == point.precision), None)
@@ -236,7 +236,7 @@ def _roof_words(roof: Roof) -> str:
     return f"{roof.name}{part} {format_rate(roof.value, roof.unit)}"
 
 
-def _hover(point: Point, counted_in: str) -> str:
+def _hover(point: Cell, counted_in: str) -> str:
     return hover(
         point,
         ("rate", format_estimate(point.gflop_per_s, lambda rate: format_rate(rate, "GFLOP/s"))),
@@ -259,4 +259,4 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
     if has_floor_by_size(frame):
         roof += " Those of memory are rates of large arrays; a percent of floor is of the time that the case's bytes take with this L2."
     over = above if (frame["percent_of_roof"] > 100).any() else ""
-    return measured(frame, look.device, points, source, roof, over, _doubts(records(Point, frame)))
+    return measured(frame, look.device, points, source, roof, over, _doubts(records(frame)))

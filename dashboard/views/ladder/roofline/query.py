@@ -8,7 +8,7 @@ import pandas as pd
 
 from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Cell, Estimate, Timing
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import HOST, best_config, cells, measured, memory_of
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.limits import BY_SIZE, COMPUTE, DEVICE_MIXES, HOST_MIXES, compute_ceiling, reads_and_writes
@@ -37,30 +37,6 @@ class Roof:
     unit: str
     share: float
     method: str
-
-
-@dataclass(frozen=True)
-class Point(Cell):
-    """A row of `points`.
-
-    Attributes:
-        size: see `axes.charted_cases`.
-        memory_roof, memory_gb_per_s: the names of the ceilings that bound the point's reads and writes, and their rate. It is that
-            of their mix at a large size, where the floor follows from the case's size and L2.
-        roof: the names of the ceilings that the roof comes from.
-        roof_gflop_per_s: the lower one of the memory's roof at this intensity and the roof of the variant's precision.
-        percent_of_roof: the rate over the roof; on paper this is the percent of floor where the run has no times by size.
-    """
-
-    size: str
-    series: str
-    rung: int
-    flop_per_byte: float
-    memory_roof: str
-    memory_gb_per_s: float
-    roof: str
-    roof_gflop_per_s: float
-    percent_of_roof: Estimate
 
 
 def computes(data: RunData, workload: str) -> bool:
@@ -160,8 +136,15 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
             operations and least bytes.
 
     Returns:
-        Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the
-        columns of `Point`. `gflop_per_s` and its interval are computed from the chosen operations.
+        Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size`, `series` and `size_value` of
+        `axes.charted_cases`. `gflop_per_s` and its interval are computed from the chosen operations. Further columns are:
+
+        - `flop_per_byte`: the intensity;
+        - `memory_roof`, `memory_gb_per_s`: the names of the ceilings that bound the point's reads and writes, and their rate. It is that
+          of their mix at a large size, where the floor follows from the case's size and L2;
+        - `roof`, `roof_gflop_per_s`: the names of the ceilings of the roof, and the lower one of the memory's roof at this intensity and
+          the roof of the variant's precision;
+        - `percent_of_roof`: an estimate, the rate over the roof; on paper this is the percent of floor where the run has no times by size.
     """
     every, memory = cells(data), memory_of(data, on_gpu=data.on_gpu)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)

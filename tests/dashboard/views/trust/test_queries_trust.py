@@ -63,6 +63,6 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
 def test_of_a_winner_with_a_wide_interval_the_time_is_not_believed(
     monkeypatch: pytest.MonkeyPatch, high: float, told: str, tmp_path: Path
 ) -> None:
-    summary = SimpleNamespace(workload="w", best="v01_numpy", best_ns=Estimate(100.0, 100.0, high))
-    monkeypatch.setattr(overview, "lines", lambda *_: (SimpleNamespace(summary=summary),))
+    best = SimpleNamespace(workload="w", variant="v01_numpy", median_ns=Estimate(100.0, 100.0, high))
+    monkeypatch.setattr(overview, "lines", lambda *_: (SimpleNamespace(best=best),))
     assert trust.verdict(run_of([], []), tmp_path).sentence == told

@@ -279,7 +279,7 @@ def test_the_name_of_the_best_is_not_drawn_over_a_flat_roof() -> None:
     data = load(store.find_run("H200 conv2d", [store.RECORDED]))
     rows = queries.points(data, "conv2d", Timing("device", "cold"))
     rows = rows[rows["case"] == "n=8192"].head(1)
-    point = records(queries.Point, rows)[0]
+    point = records(rows)[0]
     roof = replace(queries.roofs(data)[-1], value=point.gflop_per_s.value / 0.97)
     shifts = []
     for flats in ([], [roof]):
