@@ -282,7 +282,7 @@ def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp
             of_b = frame.loc[(frame["variant"] == "v02_b") & (frame["case"] == "n=400"), "speedup"]
             assert of_b.tolist() == [pytest.approx(1.6)]
         chart = overview_chart.percent_of_floor(overviews.overview(data), look(data))
-        assert "1.60×" in chart.figure.data[0].hovertext
+        assert "1.60×" in chart.figure.data[0].hovertext[0]
         assert "1.60× v01_a" in ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title
     table = Run(store.open_run(tmp_path / "run")).table().set_index(["variant", "config"])
     assert table.loc[[("v02_b", "")], "speedup"].tolist() == [pytest.approx(1.6)] * 3
