@@ -106,7 +106,7 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
             _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))
         worst = min((each.line.best for each in own), key=lambda each: each.percent_of_floor.value)
         if worst.percent_of_floor.value < _NEAR:
-            todo = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor: see what limits {worst.best}."
+            todo = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor: see what limits {worst.variant}."
             where = ("why", "Why →") if runs.load(run).on_gpu else ("ladder.roofline", "Roofline →")
             _fact("Next:", todo, *where, **state.link(workload=worst.workload))
         words, first = "the variant for each size, with the code that chooses.", own[0].line.best.workload
