@@ -174,7 +174,7 @@ def test_the_least_energy_is_a_criterion_of_which_to_ship(tmp_path: Path) -> Non
     assert query.recommended((one, two)) == two
     assert query.shipments(found)[0].variants == ("v02_middle",), "by time another one is the best"
     assert "more_energy_percent" in ship_chart.frame_of(found).columns
-    standing = {each.variant: each.energy for each in query.standings(found)}
+    standing = {each.variants[0]: each.energy for each in query.standings(found)}
     assert standing["v03_large"].value == pytest.approx(18.92, abs=0.01) and not standing["v04_partial"].known
 
 

@@ -8,14 +8,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.cell import Cell, Timing
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, samples, slug, spaced, text, ticks
 from warpladder.dashboard.views.sizes.ship import query
 from warpladder.dashboard.views.sizes.ship.code import doubts, title
 from warpladder.dashboard.views.sizes.ship.dispatch import axis_of
-from warpladder.dashboard.views.sizes.ship.query import ALL, Contest, Place, Shipment, loss_of, standings
+from warpladder.dashboard.views.sizes.ship.query import ALL, Contest, Shipment, loss_of, standings
 from warpladder.data.words import first_of
 
 #: The axis ends between these losses in percent, so that slow variants do not press the others together.
@@ -43,13 +43,14 @@ def losses(contest: Contest, shipped: Shipment, look: Look, series: str = ALL) -
         series: the series of the contest, for the chart's name.
     """
     own = [place for place in contest.ranking if place.variant in shipped.variants]
-    top = min(max(1.15 * max(place.loss.value for place in own), _LEAST), _MOST)
-    ordered = sorted(standings(contest), key=lambda each: each.variant not in shipped.variants)
-    lines = {each.variant: [place for place in contest.ranking if place.variant == each.variant] for each in ordered}
-    drawn = {name: line for name, line in lines.items() if min(place.loss.value for place in line) <= top}
+    top = min(max(1.15 * max(loss_of(place.ratio).value for place in own), _LEAST), _MOST)
+    ordered = sorted(standings(contest), key=lambda each: each.variants[0] not in shipped.variants)
+    names = [each.variants[0] for each in ordered]
+    lines = {name: [place for place in contest.ranking if place.variant == name] for name in names}
+    drawn = {name: line for name, line in lines.items() if min(loss_of(place.ratio).value for place in line) <= top}
     figure = blank(look.theme, 340)
     along = bool(axis_of(contest)) and len(contest.cases) > 1
-    at = {case.name: case.size_value if along else float(number) for number, case in enumerate(contest.cases)}
+    at = {case.case: case.size_value if along else float(number) for number, case in enumerate(contest.cases)}
     for variant, line in drawn.items():
         ordered_line = sorted(line, key=lambda place: at[place.case])
         _draw(figure, ordered_line, at, look, contest.workload, bold=variant in shipped.variants, along=along)
@@ -71,11 +72,11 @@ def losses(contest: Contest, shipped: Shipment, look: Look, series: str = ALL) -
 
 def frame_of(contest: Contest) -> pd.DataFrame:
     """The ranking of each case, a row for each variant and case. Times are in nanoseconds, losses in percent."""
-    cases = {case.name: case for case in contest.cases}
+    cases = {case.case: case for case in contest.cases}
     return pd.DataFrame([_row(contest, place, cases[place.case].size_value) for place in contest.ranking])
 
 
-def _row(contest: Contest, place: Place, size_value: float) -> dict[str, Any]:
+def _row(contest: Contest, place: Cell, size_value: float) -> dict[str, Any]:
     return {
         "workload": contest.workload,
         "precision": contest.precision,
@@ -83,17 +84,17 @@ def _row(contest: Contest, place: Place, size_value: float) -> dict[str, Any]:
         "size_value": size_value,
         "group": place.group,
         "variant": place.variant,
-        "config": place.entry.config,
+        "config": place.config,
         "tied_with": "" if place.variant == place.leader else place.leader,
         **place.median_ns.columns("median_ns"),
-        **place.loss.columns("slower_percent"),
+        **loss_of(place.ratio).columns("slower_percent"),
         **(loss_of(place.energy).columns("more_energy_percent") if contest.has_energy else {}),
         "n": place.n,
     }
 
 
 def _draw(
-    figure: go.Figure, line: list[Place], at: dict[str, float], look: Look, workload: str, *, bold: bool, along: bool
+    figure: go.Figure, line: list[Cell], at: dict[str, float], look: Look, workload: str, *, bold: bool, along: bool
 ) -> None:
     name = line[0].variant
     style = look.style(workload, name)
@@ -103,7 +104,7 @@ def _draw(
         style,
         f"<b>{shown}</b>" if bold else shown,
         [at[place.case] for place in line],
-        [place.loss for place in line],
+        [loss_of(place.ratio) for place in line],
         map(_hover, line),
         size=9 if bold else 7,
         width=(3 if bold else 1.2) * along,
@@ -113,7 +114,7 @@ def _draw(
 
 def _size_axis(figure: go.Figure, contest: Contest, at: dict[str, float], along: bool) -> None:
     if not along:
-        labels = [text(case.name) for case in contest.cases]
+        labels = [text(case.case) for case in contest.cases]
         figure.update_xaxes(tickmode="array", tickvals=list(at.values()), ticktext=labels, range=[-0.5, len(at) - 0.5])
         return
     shown = spaced(at.values())
@@ -129,12 +130,12 @@ def _size_axis(figure: go.Figure, contest: Contest, at: dict[str, float], along:
     )
 
 
-def _hover(place: Place) -> str:
-    config = f" [{place.entry.config}]" if place.entry.config else ""
+def _hover(place: Cell) -> str:
+    config = f" [{place.config}]" if place.config else ""
     tied = f", tied with {place.leader}" if place.variant != place.leader else ""
     lines = [
         f"<b>{text(place.variant)}</b>{text(config)}",
-        f"slower by <b>{text(format_percent(place.loss.value))}</b> ({text(format_ends(place.loss, format_percent))})",
+        f"slower by <b>{text(format_percent(loss_of(place.ratio).value))}</b> ({text(format_ends(loss_of(place.ratio), format_percent))})",
         f"median {text(format_estimate(place.median_ns, format_duration))}",
         text(f"group {place.group}{tied}"),
         f"{text(place.case)} · n = {place.n}",

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes
-from warpladder.dashboard.core.cell import Entry, Estimate
+from warpladder.dashboard.core.cell import Cell, Entry, Estimate
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
-from warpladder.dashboard.views.sizes.ship.query import Case, Contest, loss_of, mean_loss
+from warpladder.dashboard.views.sizes.ship.query import Contest, loss_of, mean_loss
 
 #: The losses in percent that a dispatch may accept to save a branch.
 TOLERANCES: Final = (0.0, 1.0, 2.0, 5.0)
@@ -86,7 +86,7 @@ class _CaseCosts:
         good: the entries that may be chosen: tied with the fastest shipped entry, or slower by at most the tolerance.
     """
 
-    case: Case
+    case: Cell
     times: CaseTimes
     ratios: Mapping[Entry, Estimate]
     good: frozenset[Entry]
@@ -109,9 +109,9 @@ def crossovers(data: RunData, contest: Contest, variants: Sequence[str]) -> tupl
     for pair in combinations(variants, 2):
         sizes, ratios, times = [], [], []
         for case in sorted(contest.cases, key=lambda case: case.size_value):
-            both = [contest.places.get((case.name, variant)) for variant in pair]
+            both = [contest.places.get((case.case, variant)) for variant in pair]
             if both[0] and both[1]:
-                rounds = data.rounds(contest.workload, case.name, contest.timing.scope, contest.timing.cache)
+                rounds = data.rounds(contest.workload, case.case, contest.timing.scope, contest.timing.cache)
                 ratios.append(paired_ratio(rounds[both[0].entry], rounds[both[1].entry]).estimate)
                 sizes.append(case.size_value)
                 times.append(both[1].median_ns.value)
@@ -215,7 +215,7 @@ def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], toleran
         tolerance: in percent.
     """
     usable = _usable(data, contest, variants)
-    every = [_at(data, contest, case, usable.get(case.name, []), tolerance) for case in contest.cases]
+    every = [_at(data, contest, case, usable.get(case.case, []), tolerance) for case in contest.cases]
     cases = [each for each in every if each is not None]
     axis = axis_of(contest)
     if axis:
@@ -228,20 +228,20 @@ def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], toleran
         axis,
         all(each.case.size_value.is_integer() for each in cases),
         branches,
-        {each.case.name: (entry.variant, entry.config) for each, entry in zip(cases, picked, strict=True)},
+        {each.case.case: (entry.variant, entry.config) for each, entry in zip(cases, picked, strict=True)},
         mean_loss(ratios),
         loss_of(ratios[worst]),
-        cases[worst].case.name,
-        tuple(case.name for case, each in zip(contest.cases, every, strict=True) if each is None),
+        cases[worst].case.case,
+        tuple(case.case for case, each in zip(contest.cases, every, strict=True) if each is None),
     )
 
 
-def _at(data: RunData, contest: Contest, case: Case, shipped: Sequence[Entry], tolerance: float) -> _CaseCosts | None:
+def _at(data: RunData, contest: Contest, case: Cell, shipped: Sequence[Entry], tolerance: float) -> _CaseCosts | None:
     """The entries that can run at a case; None where no shipped entry was timed."""
     if not shipped:
         return None
-    times = CaseTimes.of(data, contest.workload, case.name, contest.timing)
-    fastest = next(place.entry for (name, _), place in contest.places.items() if name == case.name)
+    times = CaseTimes.of(data, contest.workload, case.case, contest.timing)
+    fastest = next(place.entry for (name, _), place in contest.places.items() if name == case.case)
     ratios = {entry: paired_ratio(times.rounds[entry], times.rounds[fastest]).estimate for entry in shipped}
     leader = min(shipped, key=lambda entry: ratios[entry].value)
     good = set()

@@ -196,20 +196,20 @@ def _code(
 def _standings(contest: query.Contest) -> None:
     rows = [
         {
-            "place": each.place or None,
-            "variant": each.variant,
+            "place": None if each.missing else number,
+            "variant": each.variants[0],
             "wins": each.wins,
-            "ties for first": each.ties,
-            "cases": f"{each.timed} of {len(contest.cases)}",
+            "ties for first": each.first - each.wins,
+            "cases": f"{len(contest.cases) - len(each.missing)} of {len(contest.cases)}",
             "mean loss, %": each.mean.value,
             "mean: 95 % interval": format_ends(each.mean, format_percent),
             "worst loss, %": each.worst.value,
             "worst: 95 % interval": format_ends(each.worst, format_percent),
             "worst at": each.worst_case,
             "mean energy above the least, %": each.energy.value,
-            "not timed": "; ".join(each.missing),
+            "not timed": "; ".join(f"{case}: {contest.reasons[case, each.variants[0]]}" for case in each.missing),
         }
-        for each in query.standings(contest)
+        for number, each in enumerate(query.standings(contest), start=1)
     ]
     frame = pd.DataFrame(rows).astype({"place": "Int64"})
     if not frame["not timed"].any():

@@ -6,8 +6,8 @@ from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import combinations, islice
 from typing import Any, Final, Literal
 
@@ -18,7 +18,7 @@ import pandas as pd
 from warpladder.dashboard.compare import energy
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, compared, precisions
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Entry, Estimate, Timing
+from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
@@ -39,45 +39,10 @@ WORTHWHILE: Final = 1.0
 #: All series of a workload together.
 ALL: Final = "all"
 _CHUNK: Final = 50_000
+#: The columns of cells that a place has.
+_OF_PLACE: Final = ("workload", "variant", "config", "case", "gpus", "n", *Estimate.names("median_ns"))
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case on the size axis; `size`, `series` and `size_value` are columns of `axes.charted_cases`."""
-
-    name: str
-    size: str
-    series: str
-    size_value: float
-
-
-@dataclass(frozen=True)
-class Place:
-    """A variant at a case, with its fastest config there.
-
-    Attributes:
-        group: 1 for the variants that are tied for first, then 2 and so on; see `contest`.
-        leader: the fastest variant of the group.
-        ratio: its time over the time of the fastest variant of the case, paired by round; 1 for the fastest.
-        energy: its energy over the least of the variants of the case, likewise; unknown where the run has none.
-    """
-
-    variant: str
-    entry: Entry
-    case: str
-    group: int
-    leader: str
-    median_ns: Estimate
-    ratio: Estimate
-    n: int
-    energy: Estimate
-
-    @property
-    def loss(self) -> Estimate:
-        """How much slower the variant is than the fastest, in percent."""
-        return loss_of(self.ratio)
 
 
 @dataclass(frozen=True)
@@ -85,9 +50,12 @@ class Contest:
     """The variants that are compared in one precision, at every case at which at least one variant was timed.
 
     Attributes:
+        cases: with `case`, `size`, `series` and `size_value` of `axes.charted_cases`.
         variants: in the order of the run.
-        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has no
-            place.
+        places: by case and variant, each case from the fastest to the slowest: the variant with its fastest config. A variant that was not
+            timed at a case has no place. Besides columns of `cells`, a place has `group`, 1 for the variants that are tied for first,
+            then 2 and so on (see `contest`); `leader`, the fastest variant of the group; and the estimates `ratio`, its time over the
+            time of the fastest variant of the case, and `energy`, its energy over the least of the case; both are paired by round.
         reasons: why a variant has no place, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
         untimed: charted cases at which no variant was timed.
         doubts: words about a faster cell that may not be called best, by case.
@@ -96,9 +64,9 @@ class Contest:
     workload: str
     timing: Timing
     precision: str
-    cases: tuple[Case, ...]
+    cases: tuple[Cell, ...]
     variants: tuple[str, ...]
-    places: Mapping[tuple[str, str], Place]
+    places: Mapping[tuple[str, str], Cell]
     reasons: Mapping[tuple[str, str], str]
     untimed: tuple[str, ...]
     doubts: Mapping[str, str]
@@ -108,7 +76,7 @@ class Contest:
         matrix = np.full((len(self.variants), len(self.cases)), np.inf)
         for row, variant in enumerate(self.variants):
             for column, case in enumerate(self.cases):
-                place = self.places.get((case.name, variant))
+                place = self.places.get((case.case, variant))
                 if place and (cost := cost_of(place, judge)).known:
                     matrix[row, column] = math.log(cost.value)
         return matrix
@@ -119,36 +87,17 @@ class Contest:
         return any(place.energy.known for place in self.places.values())
 
     @property
-    def ranking(self) -> tuple[Place, ...]:
+    def ranking(self) -> tuple[Cell, ...]:
         """Every place, case by case."""
         return tuple(self.places.values())
 
-
-@dataclass(frozen=True)
-class Standing:
-    """A variant over all cases.
-
-    Attributes:
-        place: from 1, by mean loss; 0 for a variant that misses a case, which is not ranked.
-        wins: cases in which it is the fastest variant, and tied with no other.
-        ties: cases in which it is tied for first.
-        timed: cases in which it has a time.
-        missing: the cases in which it has no time, with the reason.
-        mean, worst: of its loss in percent, over the cases in which it has a time.
-        energy: the mean by which it takes more energy than the variant that takes the least, in percent, over the cases with energy.
-        worst_case: the case with its largest loss.
-    """
-
-    place: int
-    variant: str
-    wins: int
-    ties: int
-    timed: int
-    missing: tuple[str, ...]
-    mean: Estimate
-    worst: Estimate
-    worst_case: str
-    energy: Estimate
+    @cached_property
+    def first(self) -> Mapping[str, frozenset[str]]:
+        """The variants that are tied for first, by case."""
+        return {
+            case.case: frozenset(each.variant for each in self.ranking if each.case == case.case and each.group == 1)
+            for case in self.cases
+        }
 
 
 @dataclass(frozen=True)
@@ -161,6 +110,7 @@ class Shipment:
     Attributes:
         variants: in the order of the run.
         first: cases in which a variant of the set is the fastest, or tied with the fastest.
+        wins: the cases among them in which no other variant is.
         surpassed: the worst loss of the other cases, in percent; 0 without such cases. The loss of a tie may be noise. Where energy is the
             criterion, by how much the set takes more energy than the least, in percent.
         missing: cases that no variant of the set has a time of, or where energy is the criterion an energy. The regret is computed from
@@ -174,6 +124,7 @@ class Shipment:
     worst: Estimate
     worst_case: str
     first: int
+    wins: int
     surpassed: float
     missing: tuple[str, ...]
     equals: int
@@ -231,14 +182,13 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     rows = every[is_trusted(every)]
     charted = charted_cases(data, workload)
     chosen_cases = charted if series == ALL else charted[charted["series"] == series]
-    order = ["case", "size", "series", "size_value"]
-    all_cases = [Case(*row) for row in chosen_cases[order].itertuples(index=False, name=None)]
+    all_cases = records(chosen_cases[["case", "size", "series", "size_value"]])
     timed = {str(case): group for case, group in rows.groupby("case", sort=False)}
     places = {
         (place.case, place.variant): place
         for case in all_cases
-        if case.name in timed
-        for place in _ranked(data, workload, case.name, timing, timed[case.name])
+        if case.case in timed
+        for place in _ranked(data, timing, timed[case.case])
     }
     variant_names = set(rows["variant"])
     doubts = {}
@@ -247,9 +197,9 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
         doubts[str(case)] = about(passed_over(of_case, good), won=len(good) > 0)
     of_run = data.variants.loc[data.variants["workload"] == workload, "variant"]
     variants = tuple(str(name) for name in of_run if name in variant_names)
-    cases = tuple(case for case in all_cases if case.name in timed)
-    missing = {(case.name, variant) for case in cases for variant in variants} - places.keys()
-    untimed = tuple(case.name for case in all_cases if case.name not in timed)
+    cases = tuple(case for case in all_cases if case.case in timed)
+    missing = {(case.case, variant) for case in cases for variant in variants} - places.keys()
+    untimed = tuple(case.case for case in all_cases if case.case not in timed)
     reasons = _reasons(data, workload, missing)
     doubtful = every.loc[~is_trusted(every), ["case", "variant", "n", "flags"]].itertuples(index=False, name=None)
     reasons |= {(case, variant): doubt(n, flags) for case, variant, n, flags in doubtful if (case, variant) in missing}
@@ -257,19 +207,18 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, doubts_of)
 
 
-def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.DataFrame) -> Iterator[Place]:
+def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]:
     """The places of one case, from the fastest to the slowest.
 
     Args:
         rows: of the case, by time.
     """
-    of_case = CaseTimes.of(data, workload, case, timing)
-    records = rows.to_dict("records")
-    entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in records]
+    cells = records(rows[list(_OF_PLACE)])
+    of_case, entries = CaseTimes.of(data, cells[0].workload, cells[0].case, timing), [cell.entry for cell in cells]
     series = {entry: of_case.rounds[entry] for entry in entries}
     times = CaseTimes(series, of_case.noise)
     ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
-    energies = _energies(data, workload, case, entries)
+    energies = _energies(data, cells[0].workload, cells[0].case, entries)
     groups: dict[Entry, tuple[int, Entry]] = {}
     remaining = entries
     for number in range(1, len(entries) + 1):
@@ -283,10 +232,9 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
             if entry == leader or (not disjoint and times.judge(leader, entry).verdict in UNDECIDED):
                 groups[entry] = number, leader
         remaining = [entry for entry in remaining if entry not in groups]
-    for row, entry in zip(records, entries, strict=True):
+    for cell, entry in zip(cells, entries, strict=True):
         group, leader = groups[entry]
-        median = Estimate.of(row, "median_ns")
-        yield Place(entry.variant, entry, case, group, leader.variant, median, ratios[entry], int(row["n"]), energies[entry])
+        yield Cell(**vars(cell), group=group, leader=leader.variant, ratio=ratios[entry], energy=energies[entry])
 
 
 def _energies(data: RunData, workload: str, case: str, entries: Sequence[Entry]) -> dict[Entry, Estimate]:
@@ -311,25 +259,10 @@ def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dic
     return {key: words.get(key, "not timed") for key in sorted(missing)}
 
 
-def standings(contest: Contest) -> tuple[Standing, ...]:
-    """Every variant over the cases: variants timed in all cases by mean loss, then the others by their number of cases."""
-    tied = [place for place in contest.ranking if place.group == 1]
-    first = {case.name: [place.variant for place in tied if place.case == case.name] for case in contest.cases}
-    rows = []
-    for variant in contest.variants:
-        places = [contest.places[case.name, variant] for case in contest.cases if (case.name, variant) in contest.places]
-        worst = max(places, key=lambda place: place.ratio.value)
-        missing = tuple(
-            f"{case.name}: {contest.reasons[case.name, variant]}"
-            for case in contest.cases
-            if (case.name, variant) not in contest.places
-        )
-        wins = sum(names == [variant] for names in first.values())
-        ties = sum(variant in names and len(names) > 1 for names in first.values())
-        mean, more = mean_loss([place.ratio for place in places]), mean_energy(places)
-        rows.append(Standing(0, variant, wins, ties, len(places), missing, mean, worst.loss, worst.case, more))
-    rows.sort(key=lambda row: (len(row.missing), row.mean.value, row.worst.value))
-    return tuple(replace(row, place=0 if row.missing else number) for number, row in enumerate(rows, start=1))
+def standings(contest: Contest) -> tuple[Shipment, ...]:
+    """Each variant by itself: those timed in all cases by mean loss, then the others by their number of cases."""
+    alone = [shipment(contest, [variant]) for variant in contest.variants]
+    return tuple(sorted(alone, key=lambda each: (len(each.missing), each.mean.value, each.worst.value)))
 
 
 def shipments(contest: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
@@ -390,28 +323,38 @@ def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
     return np.column_stack([(~covered).sum(axis=1), *(np.round(each, 12) for each in figures)]).astype(float)
 
 
-def cost_of(place: Place, judge: Judge) -> Estimate:
+def cost_of(place: Cell, judge: Judge) -> Estimate:
     """What a criterion compares of the variants of a case: energy over the least, or time over the fastest."""
     return place.energy if judge == "energy" else place.ratio
 
 
 def shipment(contest: Contest, variants: Sequence[str], equals: int = 0, judge: Judge = "mean") -> Shipment:
     """The regret of shipping these variants, of which at each case the best by the criterion runs."""
-    shipped: list[Place] = []
+    shipped: list[Cell] = []
     losses: list[float] = []
     missing: list[str] = []
     for case in contest.cases:
-        places = [contest.places[case.name, variant] for variant in variants if (case.name, variant) in contest.places]
+        places = [contest.places[case.case, variant] for variant in variants if (case.case, variant) in contest.places]
         if judged_by := [place for place in places if cost_of(place, judge).known]:
             shipped.append(min(judged_by, key=lambda place: cost_of(place, judge).value))
             if all(place.group > 1 for place in (shipped[-1:] if judge == "energy" else places)):
-                losses.append(shipped[-1].loss.value)
+                losses.append(loss_of(shipped[-1].ratio).value)
         else:
-            missing.append(case.name)
+            missing.append(case.case)
     worst = max(shipped, key=lambda place: place.ratio.value)
-    mean, more = mean_loss([place.ratio for place in shipped]), mean_energy(shipped)
-    first, surpassed = len(shipped) - len(losses), more.value if judge == "energy" else max(losses, default=0.0)
-    return Shipment(tuple(variants), mean, worst.loss, worst.case, first, surpassed, tuple(missing), equals, more)
+    more = mean_energy(shipped)
+    return Shipment(
+        tuple(variants),
+        mean_loss([place.ratio for place in shipped]),
+        loss_of(worst.ratio),
+        worst.case,
+        len(shipped) - len(losses),
+        sum(contest.first[place.case] <= set(variants) for place in shipped),
+        more.value if judge == "energy" else max(losses, default=0.0),
+        tuple(missing),
+        equals,
+        more,
+    )
 
 
 def recommended(offers: Sequence[Shipment]) -> Shipment:
@@ -428,7 +371,7 @@ def recommended(offers: Sequence[Shipment]) -> Shipment:
     )
 
 
-def mean_energy(places: Sequence[Place]) -> Estimate:
+def mean_energy(places: Sequence[Cell]) -> Estimate:
     """The geometric mean of the energies of places over the least of their cases, in percent above it; unknown without energy."""
     return mean_loss([place.energy for place in places if place.energy.known])
 

@@ -95,24 +95,20 @@ def test_rungs_compete_by_default_and_peers_and_hosts_on_request(data: RunData, 
     assert query.choices(data, WORKLOAD, COLD) == ("rungs", "peers", "hosts")
     assert query.contest(data, WORKLOAD, COLD, "fp32", "peers").variants == (*found.variants, "cublas")
     with_hosts = query.contest(data, WORKLOAD, COLD, "fp32", "hosts")
-    assert query.standings(with_hosts)[0].variant == "numpy"
+    assert query.standings(with_hosts)[0].variants == ("numpy",)
 
 
 def test_a_variant_has_its_wins_its_losses_and_the_cases_that_it_misses(found: query.Contest) -> None:
     """The fastest take 100, 150, 400 and 1000 µs."""
     v02, v03, v01, v04 = query.standings(found)
-    assert [each.variant for each in (v02, v03, v01, v04)] == ["v02_middle", "v03_large", "v01_small", "v04_partial"]
-    assert [(each.place, each.wins, each.ties, each.timed) for each in (v02, v03, v01)] == [
-        (1, 1, 0, 4),
-        (2, 1, 0, 4),
-        (3, 1, 0, 4),
-    ]
+    assert [each.variants[0] for each in (v02, v03, v01, v04)] == ["v02_middle", "v03_large", "v01_small", "v04_partial"]
+    assert [(each.wins, each.first, each.missing) for each in (v02, v03, v01)] == [(1, 1, ())] * 3
     assert v02.mean.value == pytest.approx(100 * ((1.1 * (160 / 150) * 1 * 1.25) ** 0.25 - 1))
     assert (v02.worst.value, v02.worst_case) == (pytest.approx(25), "n=6400")
     assert (v01.worst.value, v01.worst_case) == (pytest.approx(220), "n=6400")
-    # It has no place, though its mean loss of two cases is less than that of v01.
-    assert (v04.place, v04.wins, v04.timed) == (0, 1, 2)
-    assert v04.missing == ("n=100: skipped", "n=6400: skipped")
+    # It is the last, though its mean loss of two cases is less than that of v01.
+    assert (v04.wins, v04.missing) == (1, ("n=100", "n=6400"))
+    assert [found.reasons[case, "v04_partial"] for case in v04.missing] == ["skipped", "skipped"]
     assert v04.mean.value == pytest.approx(100 * (1.5**0.5 - 1))
 
 
@@ -157,7 +153,7 @@ def test_ties_are_groups_that_each_have_a_leader(tmp_path: Path) -> None:
     groups = [(place.variant, place.group, place.leader) for place in found.ranking if place.case == "n=400"]
     assert groups == [("v01_a", 1, "v01_a"), ("v02_b", 1, "v01_a"), ("v03_c", 2, "v03_c"), ("v04_d", 2, "v03_c")]
     first, second, *_ = query.standings(found)
-    assert (first.wins, first.ties, second.wins, second.ties) == (0, 4, 0, 4)
+    assert (first.wins, first.first, second.wins, second.first) == (0, 4, 0, 4)
 
 
 def test_a_difference_within_the_noise_of_the_baseline_is_a_tie(tmp_path: Path) -> None:

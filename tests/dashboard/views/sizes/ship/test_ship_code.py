@@ -50,7 +50,7 @@ def executed(text: str, function: str) -> Any:
 
 
 def expected(found: query.Contest, plan: dispatch.Dispatch) -> list[str]:
-    return [name_of(*plan.chosen[case.name]) for case in found.cases]
+    return [name_of(*plan.chosen[case.case]) for case in found.cases]
 
 
 @pytest.mark.sampled(1)
@@ -59,7 +59,7 @@ def test_cpp_chooses_at_every_measured_case_what_the_plan_says(
     shipped: tuple[RunData, query.Contest, dispatch.Dispatch], tmp_path: Path
 ) -> None:
     data, found, plan = shipped
-    arguments = [f"{case.size_value:g}" if plan.axis else json.dumps(case.name) for case in found.cases]
+    arguments = [f"{case.size_value:g}" if plan.axis else json.dumps(case.case) for case in found.cases]
     function = code.function_name(found.workload)
     assert compiled(tmp_path, code.write(plan, found, data, "C++"), arguments, function) == expected(found, plan)
 
@@ -68,15 +68,15 @@ def test_cpp_chooses_at_every_measured_case_what_the_plan_says(
 def test_python_and_json_choose_the_same(shipped: tuple[RunData, query.Contest, dispatch.Dispatch]) -> None:
     data, found, plan = shipped
     choose = executed(code.write(plan, found, data, "Python"), code.function_name(found.workload))
-    assert [choose(case.size_value if plan.axis else case.name) for case in found.cases] == expected(found, plan)
+    assert [choose(case.size_value if plan.axis else case.case) for case in found.cases] == expected(found, plan)
     content = json.loads(code.write(plan, found, data, "JSON"))
     assert content["loss_percent"]["worst"] == plan.worst.value
     for case in found.cases:
         if plan.axis:
             each = next(part for part in content["branches"] if part["below"] is None or case.size_value < part["below"])
         else:
-            each = content["cases"][case.name]
-        assert (each["variant"], each["config"]) == plan.chosen[case.name]
+            each = content["cases"][case.case]
+        assert (each["variant"], each["config"]) == plan.chosen[case.case]
 
 
 @pytest.mark.sampled(2)
