@@ -116,7 +116,8 @@ class Cell(SimpleNamespace):
     """A row of a frame of cells, such as `cells.cells` or `ladder`: each column is an attribute, which the query of the frame documents.
 
     The three columns of an estimate are one attribute, of type `Estimate`. A null is NaN in a column of floats, 0 in one of whole
-    numbers, and empty in one of texts. The columns below are those of `cells.cells` that most readers use.
+    numbers, and empty in one of texts. Below are columns of `cells.cells` and of comparisons. A column of nulls alone has the type that it
+    has here.
     """
 
     workload: str
@@ -143,6 +144,25 @@ class Cell(SimpleNamespace):
     detail: str
     rel_l2_error: float
     flags: tuple[str, ...]
+    size: str
+    series: str
+    speedup: Estimate
+    verdict: str
+    baseline: str
+    baseline_config: str
+    no_speedup: str
+    tied_with: str
+    gain: Estimate
+    gain_verdict: str
+    gain_over: str
+    gain_from: str
+    per_watt_unit: str
+    energy_verdict: str
+    peer: str
+    over_peer: Estimate
+    over_peer_verdict: str
+    on: str
+    doubts: str
 
     @property
     def entry(self) -> Entry:
@@ -150,8 +170,8 @@ class Cell(SimpleNamespace):
         return Entry(self.variant, self.config, self.gpus, 0)
 
 
-#: The columns of whole numbers that are floats in a frame with a null.
-_WHOLE: Final = frozenset(name for name, kind in get_type_hints(Cell).items() if kind is int)
+#: The types of columns, of which a null tells nothing.
+_TYPES: Final = get_type_hints(Cell)
 
 
 def records(frame: pd.DataFrame) -> list[Cell]:
@@ -167,11 +187,11 @@ def _values(frame: pd.DataFrame, name: str, estimate: Sequence[str]) -> list[Any
     if estimate:
         ends = [frame[column].astype(float).tolist() for column in estimate]
         return [Estimate(*figures) for figures in zip(*ends, strict=True)]
-    column = frame[name]
-    if name in _WHOLE or pd.api.types.is_integer_dtype(column):
+    column, kind = frame[name], _TYPES.get(name)
+    if kind is int or pd.api.types.is_integer_dtype(column):
         return column.fillna(0).astype(int).tolist()
     values: list[Any] = column.tolist()
-    if pd.api.types.is_float_dtype(column) or pd.api.types.is_bool_dtype(column):
+    if kind is not str and (pd.api.types.is_float_dtype(column) or pd.api.types.is_bool_dtype(column)):
         return values
     return [value if isinstance(value, str | tuple) else "" if pd.isna(value) else value for value in values]
 

@@ -195,7 +195,7 @@ def _on_comparisons(with_samples: list[Cell], look: Look, mixed: bool) -> tuple[
 
 def _crosses(row: Cell) -> bool:
     """Whether its gain is over a rung of another precision."""
-    return row.gain.known and row.gain_from != row.precision  # type: ignore[no-any-return]
+    return row.gain.known and row.gain_from != row.precision
 
 
 def _place(frame: pd.DataFrame) -> pd.DataFrame:
