@@ -156,6 +156,8 @@ class Cell(SimpleNamespace):
     gain_verdict: str
     gain_over: str
     gain_from: str
+    ratio: Estimate
+    energy: Estimate
     per_watt_unit: str
     energy_verdict: str
     peer: str

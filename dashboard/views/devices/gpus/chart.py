@@ -201,7 +201,10 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     """
     rows = records(frame)
     first = rows[0]
-    labels = {(row.case, row.ranks): f"{text(row.case)}, {_who(row)}  {text(format_duration(row.median_ns))}" for row in rows}
+    labels = {
+        (row.case, row.ranks): f"{text(row.case)}, {_who(row)}  {text(format_duration(whole))}"
+        for row, whole in zip(rows, frame["median_ns"].tolist(), strict=True)
+    }
     figure = blank(look.theme, _SHARE_ROW_PX * len(labels) + 84)
     for part, (color, pattern) in _PART_LOOKS.items():
         if of_part := [row for row in rows if row.part == part]:
