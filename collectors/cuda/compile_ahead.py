@@ -38,6 +38,7 @@ from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
+from warpladder.workloads.declare.cases import STORAGE
 from warpladder.workloads.declare.stepwise import Stepwise
 
 #: Compiling ahead is given up after this many seconds without a finished job.
@@ -45,6 +46,7 @@ _PATIENCE_S: Final = 120.0
 #: Seconds after which all processes that compile have stopped; their guard takes 0.1 s.
 _STOPPED_S: Final = 0.2
 _RUN_ONCE: Final = "run once"
+_COMPARISON: Final = "comparison"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Kernels:
     constants: Sequence[str]
     arch: str
     options: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        return self.where
 
 
 @dataclass(frozen=True)
@@ -78,14 +84,36 @@ class RunOnce:
     case: str
     mark: str
 
+    @property
+    def name(self) -> str:
+        return f"{self.workload}/{self.variant}"
 
-Job = Kernels | RunOnce
+
+@dataclass(frozen=True)
+class Comparison:
+    """Compare arrays on the device, whose functions CuPy compiles at their first use, some seconds each.
+
+    Attributes:
+        dtypes: types of the outputs.
+        mark: cache key of an entry that says that this job was done.
+    """
+
+    dtypes: Sequence[str]
+    mark: str
+
+    @property
+    def name(self) -> str:
+        return "comparison of outputs"
+
+
+Job = Kernels | RunOnce | Comparison
+_KINDS: Final = {kind.__name__: kind for kind in (Kernels, RunOnce, Comparison)}
 MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> dict[Job, list[int]]:
-    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call. They come in the order of
-    the cases that need them first; of a case, those that take longest come first.
+    """Return the jobs of a plan that are not in the cache: kernels, variants that compile at their first call, and the comparison of outputs.
+    What the first case of the plan needs comes first, then what takes longest.
 
     Args:
         plan: the cells to measure.
@@ -95,8 +123,8 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
     Returns:
         For each job, which cases of the plan need it, as ascending positions in `plan.jobs`.
     """
-    needed: dict[Job, list[int]] = {}
-    ranks: dict[Job, int] = {}
+    needed: dict[Job, list[int]] = {job: [*range(len(plan.jobs))] for job in _comparison(plan, architectures)}
+    ranks: dict[Job, int] = dict.fromkeys(needed, 0)
     for number, planned in enumerate(plan.jobs):
         workload = next(each for each in plan.workloads if each.name == planned.workload.name)
         for cell in planned.cells:
@@ -106,7 +134,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                 for job in _jobs_of_cell(planned, workload, variant, config, architectures, libraries):
                     needed.setdefault(job, []).append(number)
                     ranks[job] = _rank(variant)
-    return {job: needed[job] for job in sorted(needed, key=lambda job: (needed[job][0], ranks[job]))}
+    return {job: needed[job] for job in sorted(needed, key=lambda job: (needed[job][0] > 0, ranks[job]))}
 
 
 def _jobs_of_cell(
@@ -123,6 +151,19 @@ def _jobs_of_cell(
     ):
         file = str(planned.workload.file or "")
         yield RunOnce(planned.workload.name, file, variant.name, format_params(config), *first)
+
+
+def _comparison(plan: Plan, architectures: Sequence[str]) -> Iterator[Comparison]:
+    """The job that compares outputs on the device, if it is not done."""
+    dtypes = set()
+    for planned in plan.jobs:
+        workload = next(each for each in plan.workloads if each.name == planned.workload.name)
+        with suppress(Exception):  # the measuring process reports the error in the status
+            _, outputs = workload.buffers(workload.case(planned.case))
+            dtypes |= {"float32" if buffer.dtype in STORAGE else buffer.dtype for buffer in outputs.values()}
+    mark = kernel_cache.key_of(_COMPARISON, sorted(dtypes), architectures, _versions("cupy"))
+    if architectures and dtypes and not kernel_cache.holds(mark):
+        yield Comparison(tuple(sorted(dtypes)), mark)
 
 
 def _rank(variant: Variant) -> int:
@@ -293,12 +334,13 @@ def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], lines: "que
 
 def _to_line(job: Job) -> str:
     """Return the job as JSON on one line; `_of_line` reads it."""
-    return json.dumps([isinstance(job, Kernels), *astuple(job)])
+    return json.dumps([type(job).__name__, *astuple(job)])
 
 
 def _of_line(line: str) -> Job:
-    is_kernels, *values = json.loads(line)
-    return Kernels(*values) if is_kernels else RunOnce(*values)
+    kind, *values = json.loads(line)
+    job: Job = _KINDS[kind](*values)
+    return job
 
 
 def _do(job: Job, make_benches: MakeBenches) -> str:
@@ -312,25 +354,36 @@ def _do(job: Job, make_benches: MakeBenches) -> str:
             kernels, constants, options = map(tuple, (job.kernels, job.constants, job.options))
             module = compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
             disassemble(module.cubin)  # here, since parsing takes one core seconds at the end of a recording
+        elif isinstance(job, Comparison):
+            _compare_once(job.dtypes)
+            kernel_cache.write(job.mark, {}, b"")
         else:
             workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
             _run_once(workload, workload.case(job.case), workload.variant(job.variant), job.config, make_benches)
             kernel_cache.write(job.mark, {}, b"")
-    name = job.where if isinstance(job, Kernels) else f"{job.workload}/{job.variant}"
-    return f"{sum(os.times()[:4]) - started_s:.2f} {name}"
+    return f"{sum(os.times()[:4]) - started_s:.2f} {job.name}"
 
 
 def _run_once(workload: Workload, case: Case, variant: Variant, config: str, make_benches: MakeBenches) -> None:
-    """Run a variant and compare its outputs, so that the caches hold everything that either compiles at its first call."""
-    from warpladder.collectors.core.agreement import compare
+    """Run a variant, so that the caches hold everything that it compiles at its first call."""
     from warpladder.collectors.core.judge import Problem
 
     torch_bridge.time_algorithms = False
     problem = Problem(workload, case, np.random.default_rng(0))
     bench = make_benches()[variant.kind](workload, case, problem.inputs)
-    outputs = bench.run(bench.prepare(variant, next(each for each in variant.configs if format_params(each) == config)))
-    if variant.kind != "host":
-        compare(outputs, bench.place({name: array.astype(np.float64) for name, array in outputs.items()}), 1.0)
+    bench.run(bench.prepare(variant, next(each for each in variant.configs if format_params(each) == config)))
+
+
+def _compare_once(dtypes: Sequence[str]) -> None:
+    """Compare arrays of each type on the device, of a whole tile and a part."""
+    import cupy
+
+    from warpladder.collectors.core.agreement import TILE, compare
+
+    for dtype in dtypes:
+        output = cupy.zeros(TILE + 1, dtype)
+        right = output.astype(np.promote_types(dtype, np.float64)) if output.dtype.kind in "fc" else output
+        compare({dtype: output}, {dtype: right}, 1.0 if output.dtype.kind in "fc" else 0.0)
 
 
 def main(workers: int, make_benches: MakeBenches) -> None:
