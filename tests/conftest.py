@@ -86,7 +86,9 @@ def pytest_configure() -> None:
     What Numba compiles in this process and in recordings, it finds in one cache. Streamlit looks for components in all installed
     packages whenever a test opens a page, which takes longer than most pages: here it looks once. Nor does it collect garbage after each
     page, among all that the tests keep. Hypothesis would read the constants of all our files, for few tests that need none of them.
+    Nor is garbage collected before all tests are there, since nearly all that is made until then stays.
     """
+    gc.disable()
     providers.is_local_module_file = lambda file: False
     manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
     config.set_option("runner.postScriptGC", False)
@@ -108,6 +110,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.get_freeze_count = lambda: 1
     gc.set_threshold(10_000)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -132,8 +132,8 @@ def timings(a: RunData, b: RunData, workload: str) -> tuple[Timing, ...]:
         frame = frame[
             (frame["workload"] == workload) & (frame["n"] > 0) & (frame["status"] == "ok") & frame["size_rank"].notna()
         ]
-        columns = frame.loc[~frame["role"].isin(ASIDE), ["scope", "cache", "case", "variant"]]
-        found.append(set(columns.itertuples(index=False, name=None)))
+        compared = frame[~frame["role"].isin(ASIDE)]
+        found.append(set(compared[["scope", "cache", "case", "variant"]].itertuples(index=False, name=None)))
     return axes.in_order(Timing(scope, cache) for scope, cache in {key[:2] for key in found[0] & found[1]})
 
 

@@ -139,7 +139,7 @@ class RunData:
         keys, first = self.grouped.keys, self.grouped.first
         places: dict[tuple[str, str, str, str], dict[Entry, slice]] = {}
         columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "twin"]
-        rows = zip(keys[columns].itertuples(index=False, name=None), first, keys["n"], strict=True)
+        rows = zip(keys[columns].itertuples(index=False, name=None), first.tolist(), keys["n"].tolist(), strict=True)
         for (*where, variant, config, gpus, twin), start, n in rows:
             places.setdefault(tuple(where), {})[Entry(variant, config, int(gpus), int(twin))] = slice(start, start + n)
         return places

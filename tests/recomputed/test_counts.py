@@ -59,7 +59,12 @@ def test_occupancy() -> None:
     """Of a run that is made here, because kernels compile without a GPU."""
     pytest.importorskip("cuda.bindings")
     with tempfile.TemporaryDirectory() as folder:
-        run = definitions.Shipped(machine_code_run.write(Path(folder), Request(names=["tensor_transpose"])))
+        asked = Request(
+            names=["tensor_transpose"],
+            cases=["n=64,perm=210", "n=128,perm=210"],
+            variants=["v02_copy_shared", "v08_matrix_tile", "v11_swizzled_tile"],
+        )
+        run = definitions.Shipped(machine_code_run.write(Path(folder), asked))
         data = run_data.load(store.open_run(run.folder))
         found = []
         for case in what_if.cases(data, "tensor_transpose"):

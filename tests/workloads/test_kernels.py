@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 #: Compile every specialisation for every architecture, which takes five minutes of a processor. By default those that are measured are
 #: compiled for the one of the shipped runs, and each for one of the others in turn; of kernels for one architecture only, which take half
-#: a minute each, those that a quick recording launches.
+#: a minute each, those that a quick recording launches. `make test` compiles for the one of the shipped runs what a quick recording
+#: launches and the first specialisation of each other function.
 EVERY = bool(os.environ.get("WARPLADDER_EVERY_SPECIALISATION"))
 RECORDED = "sm_90"
 MOST_STATIC_SHARED_BYTES = 48 * 1024
@@ -48,10 +49,11 @@ def test_rungs_are_numbered_in_the_order_of_the_ladder(workload):
 
 
 @pytest.mark.parametrize(
-    "arch", [arch if arch == "sm_90" else pytest.param(arch, marks=pytest.mark.thorough) for arch in ARCHITECTURES]
+    ("arch", "part"),
+    [(RECORDED, "quick"), *(pytest.param(arch, "others", marks=pytest.mark.thorough) for arch in ARCHITECTURES)],
 )
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
-def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a_block(workload, variant, arch):
+def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a_block(workload, variant, arch, part):
     if compute_capability(arch) < variant.min_compute_capability:
         pytest.skip(f"{variant.name} needs compute capability {variant.min_compute_capability}")
     if variant.only_architecture not in ("", f"{arch}a"):
@@ -59,7 +61,7 @@ def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a
     if original := same_as(variant, lambda of, each: (kernels(each, _cases(of, each)), each.min_compute_capability)):
         pytest.skip(f"{workload.name} {variant.name} is the code of {original}")
     cases = _cases(workload, variant)
-    chosen = _chosen(workload, variant, arch)
+    chosen = _chosen(workload, variant, arch, part)
     if not chosen:
         pytest.skip(f"{arch} has its turn at other specialisations; WARPLADDER_EVERY_SPECIALISATION=1 compiles all")
     module = compile_variant(variant, chosen, arch)
@@ -84,12 +86,17 @@ def test_by_default_every_specialisation_is_compiled_for_one_architecture_in_tur
         assert sorted(name for arch in _others(variant) for name in _in_turn(variant, names, arch)) == names
 
 
-def _chosen(workload: Workload, variant: CudaVariant, arch: str) -> list[str]:
-    """The specialisations that are compiled for an architecture."""
+def _chosen(workload: Workload, variant: CudaVariant, arch: str, part: str) -> list[str]:
+    """The specialisations that are compiled for an architecture: of the shipped runs, those of a quick recording or the others."""
     every = kernels(variant, _cases(workload, variant))
-    if EVERY or variant.only_architecture:
-        return every
-    return kernels(variant, workload.cases) if arch == RECORDED else _in_turn(variant, every, arch)
+    if arch != RECORDED:
+        return every if EVERY else _in_turn(variant, every, arch)
+    measured = every if EVERY or variant.only_architecture else kernels(variant, workload.cases)
+    quick = kernels(variant, (case for case in workload.cases if "quick" in case.sets))
+    first_of_function = {name.partition("<")[0]: name for name in reversed(measured)}
+    started = {name.partition("<")[0] for name in quick}
+    chosen = {*quick, *(name for function, name in first_of_function.items() if function not in started)}
+    return [name for name in measured if (name in chosen) == (part == "quick")]
 
 
 def _in_turn(variant: CudaVariant, names: Sequence[str], arch: str) -> list[str]:

@@ -72,7 +72,7 @@ def named_waits(work: Work, rows: pd.DataFrame, calls: int) -> Named:
                 sources = streams.launched((row.process, row.device, row.stream), time)
             elif row.kind == "context":
                 sources = streams.of_device(row.process, row.device, time)
-            of_call[row.call] = max(sources, key=lambda each: int(work.end[each]), default=NONE)
+            of_call[row.call] = max(sources, key=work.end.item, default=NONE)
     return Named(*_of_works(work, of_work), of_call, by_stream)
 
 

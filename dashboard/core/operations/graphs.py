@@ -217,7 +217,8 @@ class _Eager:
         begins = (call[at] >= 0) & (call[at] == call[at - 1])
         ends = (call[last] >= 0) & (call[last] == call[last + 1])
         if (begins | ends).all():
-            name = self.calls.names[self.calls.name[call[at[0]] if begins[0] else call[last[0]]]]
+            cut = at[0] if begins[0] else last[0]
+            name = self.calls.names[self.calls.name[call[cut]]]
             raise _Unproven(f"in the profile without it, its work begins or ends inside a call of {name}", len(codes))
         whole: Int64s = at[~(begins | ends)]
         return whole

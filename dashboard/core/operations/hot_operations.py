@@ -315,7 +315,8 @@ def _operations(
         workload, case = ("", "") if reason else names.get(number) or namer.names(name, arguments)
         if matches is not None and not matches[places].any():
             continue
-        kernels = tuple(map(work.kernel, rows[first[places[0]] : last[places[0]]].tolist())) if work.kernels else ()
+        launched = rows[first[places[0]] : last[places[0]]].tolist() if work.kernels else []
+        kernels = tuple(map(work.kernel, launched))
         precision = aten.precision(dtype, [kernel.full_name for kernel in kernels])
         floor, lacks = (np.nan, "") if reason else floor_ns(least, precision, ceilings)
         whole, median = int(time[places].sum()), float(np.median(time[places]))

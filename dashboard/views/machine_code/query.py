@@ -87,9 +87,8 @@ def times(data: RunData, workload: str, case: str) -> dict[tuple[str, str], floa
 def first_variant(data: RunData, workload: str, case: str) -> str:
     """The fastest rung with code; without times the last rung with code, and without one the last variant."""
     every, timed = variants(data, workload, case), times(data, workload, case)
-    roles = dict(
-        data.variants.loc[data.variants["workload"] == workload, ["variant", "role"]].itertuples(index=False, name=None)
-    )
+    of_workload = data.variants[data.variants["workload"] == workload]
+    roles = dict(zip(of_workload["variant"].tolist(), of_workload["role"].tolist(), strict=True))
     cells = {name: [CellName(workload, name, config, case) for config in configs] for name, configs in every.items()}
     names = [name for name in every if any(each.code_id for cell in cells[name] for each in data.code.kernels(cell))]
     names = names or list(every)
