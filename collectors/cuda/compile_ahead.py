@@ -232,6 +232,8 @@ def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
 
 
 def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, architectures: Sequence[str]) -> Iterator[Job]:
+    if not architectures:  # without a GPU, which the compiler need not be loaded for
+        return
     from warpladder.collectors.cuda.compiler import compilation_of
 
     parts = plan_parts(workload, case, variant, config)

@@ -12,8 +12,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
-from rapidfuzz.distance import Indel
-
 INSTRUCTION_BYTES: Final = 16
 
 
@@ -243,6 +241,8 @@ class Piece:
 
 def difference(a: Code, b: Code) -> tuple[Piece, ...]:
     """The differences between two kernels, apart from numbers of registers and addresses, by the fewest insertions and removals."""
+    from rapidfuzz.distance import Indel  # few runs need its fifty modules
+
     opcodes = Indel.opcodes([each.normal for each in a.instructions], [each.normal for each in b.instructions])
     joined: list[Piece] = []
     for each in opcodes:

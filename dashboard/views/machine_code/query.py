@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any, Final
 
 import pandas as pd
-from rapidfuzz.distance import Indel
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.machine_code import Kernel
@@ -294,6 +293,8 @@ def rows(a: Code, b: Code) -> tuple[Row, ...]:
 
 def _changed(a: Code, b: Code, left: range, right: range) -> Iterator[Row]:
     """Rows of two parts that differ. Between two rows of a name, the instructions of A come before the instructions of B."""
+    from rapidfuzz.distance import Indel
+
     names = ([code.instructions[place].name for place in places] for code, places in ((a, left), (b, right)))
     only_b: list[Row] = []
     for each in Indel.opcodes(*names):
