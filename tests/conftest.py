@@ -30,6 +30,7 @@ settings.load_profile("no deadline")
 
 #: Groups of tests that one worker runs, the longest first. They start before all other tests, so that no worker waits for one at the end.
 FIRST = (
+    "tests/workloads/test_kernels.py",
     "browser",
     "specimens",
     "server",

@@ -2,12 +2,13 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.workloads.declared import CUDA, WORKLOADS, cells, emulation_cases, kernels, name_of, same_as
 from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.data import store
 from warpladder.workloads.api import CudaVariant, Workload
 
 pytestmark = pytest.mark.slow
@@ -16,9 +17,20 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 #: Compile every specialisation for every architecture, which takes five minutes of a processor. By default those that are measured are
 #: compiled for the one of the shipped runs, and each for one of the others in turn; of kernels for one architecture only, which take half
 #: a minute each, those that a quick recording launches. `make test` compiles for the one of the shipped runs what a quick recording
-#: launches and the first specialisation of each other function.
+#: launches and the first specialisation of each other function, but of rungs that are not `LONG`.
 EVERY = bool(os.environ.get("WARPLADDER_EVERY_SPECIALISATION"))
 RECORDED = "sm_90"
+#: Rungs whose specialisations of a quick recording take NVRTC more than three seconds. Shipped runs tell of the same sources what NVRTC
+#: made of them, and `tests/test_recorded.py` that the sources are the same.
+LONG = {
+    "cnn_conv": {"v13_warpgroups_tf32", "v14_warpgroups_3xtf32", "v15_warpgroups_bf16_corrections"},
+    "gan_tconv": {
+        *("v08_phases", "v11_one_product", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"),
+        "v17_few_images_bf16_corrections",
+    },
+    "mlp_gemm": {"v17_turned_columns", "v19_equal_shares_tf32"},
+    "mlp_training": {"v08_warpgroups_tf32", "v09_full_waves"},
+}
 MOST_STATIC_SHARED_BYTES = 48 * 1024
 MOST_REGISTERS = 255
 REGISTERS = 65_536  # of a multiprocessor: a block whose threads want more does not start
@@ -48,11 +60,28 @@ def test_rungs_are_numbered_in_the_order_of_the_ladder(workload):
     assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize(
-    ("arch", "part"),
-    [(RECORDED, "quick"), *(pytest.param(arch, "others", marks=pytest.mark.thorough) for arch in ARCHITECTURES)],
-)
-@pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
+def test_no_rung_of_a_shipped_run_spills() -> None:
+    compiled = dict[tuple[str, str], set[float]]()
+    for run in store.list_runs([store.RECORDED])[0]:
+        rows = run.table("variants").dropna(subset="spill_bytes")
+        for workload, variant, registers, spilled in zip(
+            rows["workload"], rows["variant"], rows["registers"], rows["spill_bytes"], strict=True
+        ):
+            assert 0 < registers <= MOST_REGISTERS, (run.run_id, workload, variant)
+            compiled.setdefault((workload, variant), set()).add(spilled)
+    assert set().union(*compiled.values()) == {0}
+    assert {(workload, variant) for workload, variants in LONG.items() for variant in variants} <= set(compiled)
+
+
+def _compilations() -> Iterator[object]:
+    for workload, variant in CUDA:
+        for arch, part in ((RECORDED, "quick"), *((arch, "others") for arch in ARCHITECTURES)):
+            thorough = part == "others" or variant.name in LONG.get(workload.name, ())
+            name = f"{workload.name}-{variant.name}-{arch}-{part}"
+            yield pytest.param(workload, variant, arch, part, id=name, marks=[pytest.mark.thorough] if thorough else [])
+
+
+@pytest.mark.parametrize(("workload", "variant", "arch", "part"), [*_compilations()])
 def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a_block(workload, variant, arch, part):
     if compute_capability(arch) < variant.min_compute_capability:
         pytest.skip(f"{variant.name} needs compute capability {variant.min_compute_capability}")
