@@ -23,6 +23,11 @@ WIDE_INTERVAL: Final = "wide interval"
 FALLING_TIME: Final = "falling time"
 _CELL: Final = ["workload", "variant", "role", "config", "case"]
 COLUMNS: Final = (*_CELL, "what", "text")
+#: The columns of cells that the doubts come from. Rows with fewer columns are selected faster.
+_USED: Final = (
+    *(*_CELL, "gpus", "scope", "cache", "n", "status", "flags"),
+    *("median_ns", "low_ns", "high_ns", "size_rank", "min_bytes", "flops"),
+)
 
 
 def unsteady(data: RunData) -> pd.DataFrame:
@@ -39,7 +44,7 @@ def unsteady(data: RunData) -> pd.DataFrame:
 
 @once
 def _unsteady(data: RunData) -> pd.DataFrame:
-    every = cells(data)
+    every = cells(data)[list(_USED)]
     every = every[(every["n"] >= MIN_SAMPLES) & (every["status"] == "ok") & ~every["role"].isin(["ceiling", "specimen"])]
     every = every[~every["flags"].map(lambda flags: bool(NOT_DONE.intersection(flags))).astype(bool)]
     every = every.astype({"min_bytes": float, "flops": float})
@@ -49,8 +54,11 @@ def _unsteady(data: RunData) -> pd.DataFrame:
             charted = charted_cases(data, workload)[["case", "series"]]
             rows = in_timing(every, workload, timing)
             suspects += _wide(rows)
-            for _, line in rows.merge(charted, on="case").groupby(["variant", "config", "gpus", "series"], sort=False):
-                suspects += _falling(line.sort_values("size_rank", kind="stable").to_dict("records"))
+            lines: dict[tuple[Any, ...], list[dict[Any, Any]]] = {}
+            for row in rows.merge(charted, on="case").sort_values("size_rank", kind="stable").to_dict("records"):
+                lines.setdefault((row["variant"], row["config"], row["gpus"], row["series"]), []).append(row)
+            for line in lines.values():
+                suspects += _falling(line)
     return pd.DataFrame(suspects, columns=list(COLUMNS))
 
 

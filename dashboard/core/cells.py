@@ -12,6 +12,7 @@ from warpladder.dashboard.core.intervals import error_ns, grouped_median_interva
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData, once
 from warpladder.dashboard.core.trusted import doubt, fastest_trusted
 from warpladder.data import limits
+from warpladder.data.arrays import NONE
 from warpladder.data.limits import (
     HOST_COPY_BYTES,
     Memory,
@@ -229,14 +230,15 @@ def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
     diagnostics = data.diagnostics
     flags: list[list[str]] = [[] for _ in range(len(frame))]
     serious = diagnostics[diagnostics["severity"].isin(["warning", "error"])]
-    for finding in serious[serious["variant"].notna() | serious["case"].notna()].to_dict("records"):
-        about = np.ones(len(frame), dtype=bool)
-        for column in STATUS_KEY:
-            if pd.notna(finding[column]):
-                about &= (frame[column] == finding[column]).to_numpy()
-        for row in np.flatnonzero(about):
-            if finding["source"] not in flags[row]:
-                flags[row].append(str(finding["source"]))
+    serious = serious[serious["variant"].notna() | serious["case"].notna()]
+    # Numbers in place of texts, which take a hundred times as long to compare: there may be hundreds of findings about thousands of cells.
+    numbers = [pd.factorize(pd.concat([serious[name], frame[name]], ignore_index=True))[0] for name in STATUS_KEY]
+    findings, rows = np.split(np.stack(numbers), [len(serious)], axis=1)
+    for source, finding in zip(serious["source"], findings.T, strict=True):
+        told = finding != NONE
+        for row in np.flatnonzero((rows[told] == finding[told, None]).all(axis=0)):
+            if source not in flags[row]:
+                flags[row].append(str(source))
     beyond = np.any(list(limits.beyond(frame, measured(data), data.info["l2_bytes"] or 0).values()), axis=0)
     if beyond.any():
         cells_beyond = pd.MultiIndex.from_frame(frame.loc[beyond, STATUS_KEY])

@@ -407,7 +407,7 @@ def _key(run: store.Run) -> tuple[bytes, Hashable]:
     return os.fsencode(run.path), (files.state_of(run.path), ranks)
 
 
-@st.cache_resource(show_spinner="Reading the run …", max_entries=8)
+@st.cache_resource(show_spinner="Reading the run …", max_entries=16)
 def _load(_run: store.Run, path: bytes, state: Hashable) -> RunData:
     try:
         opened = store.open_run(_run.path)
