@@ -16,7 +16,7 @@ from warpladder.dashboard.compare.common_mode import median_of_others, medians_o
 from warpladder.dashboard.compare.within_run import Noise, noise_of
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, in_timing
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
@@ -423,7 +423,7 @@ class Reading:
 
     data: RunData
     _noises: dict[tuple[str, str, str, str, int], Noise] = field(default_factory=dict)
-    _medians: dict[str, Medians] = field(default_factory=dict)
+    _medians: dict[tuple[str, Timing | None], Medians] = field(default_factory=dict)
 
     def durations(self, workload: str, cell: TimedCell) -> "pd.Series[float]":
         """Durations of a cell in nanoseconds, by round."""
@@ -441,23 +441,28 @@ class Reading:
 
     def level(self, workload: str, cell: TimedCell) -> Level:
         """The level of a cell."""
-        medians = self.medians(workload)
+        medians = self.medians(workload, cell.timing)
         return medians.levels.at(medians.places[cell])
 
     def source(self, workload: str, variant: str) -> str:
         """Hash of a variant's source; empty where no source was recorded."""
         return self.medians(workload).sources.get(variant, "")
 
-    def medians(self, workload: str) -> Medians:
-        """The medians of a workload, as `levels.medians` reads them, including the samples that ranks took together."""
-        if workload not in self._medians:
-            self._medians[workload] = _medians_of(self.data, workload)
-        return self._medians[workload]
+    def medians(self, workload: str, timing: Timing | None = None) -> Medians:
+        """The medians of a workload, as `levels.medians` reads them, including the samples that ranks took together.
+
+        Args:
+            timing: of the cells; None for every timing. A level follows from cells of its own timing alone.
+        """
+        if (workload, timing) not in self._medians:
+            self._medians[workload, timing] = _medians_of(self.data, workload, timing)
+        return self._medians[workload, timing]
 
 
-def _medians_of(data: RunData, workload: str) -> Medians:
+def _medians_of(data: RunData, workload: str, timing: Timing | None) -> Medians:
     every = cells(data)
-    every = every[(every["workload"] == workload) & (every["n"] > 0) & (every["status"] == "ok")]
+    every = in_timing(every, workload, timing) if timing else every[every["workload"] == workload]
+    every = every[(every["n"] > 0) & (every["status"] == "ok")]
     grouped = data.grouped
     keys = grouped.keys[(grouped.keys["workload"] == workload) & (grouped.keys["twin"] == 0)]
     places = dict(zip(keys[CELL].itertuples(index=False, name=None), keys.index, strict=True))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import nan
 from typing import Final
@@ -113,6 +113,11 @@ class SideBySide:
     def cases(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(pair.a.case for pair in self.pairs))
 
+    def of_case(self, case: str) -> "SideBySide":
+        """The same with the pairs and the contests of one case alone."""
+        pairs = tuple(pair for pair in self.pairs if pair.a.case == case)
+        return replace(self, pairs=pairs, contests=tuple(each for each in self.contests if each.case == case))
+
     @property
     def on_host(self) -> bool:
         """Whether the variants run on the processors."""
@@ -146,7 +151,7 @@ def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideB
         contests += _contests(a, b, timing, of_case)
     # A peer can be in the contests of two precisions; the first one, its own, counts.
     wins = {(each.case, name): on for each in reversed(contests) for name, on in _wins(each)}
-    ratio, source = ratios(a, b, workload), [levels.reading(data).medians(workload).sources for data in (a, b)]
+    ratio, source = ratios(a, b, workload), [levels.reading(data).medians(workload, timing).sources for data in (a, b)]
     pairs = tuple(
         Pair(
             one,

@@ -51,24 +51,24 @@ class Shown:
     """What a chart is of.
 
     Attributes:
+        found: of one case.
         devices: the short names of A and B.
         about: devices and runs in full, for the note.
         rates: the ceilings of both.
     """
 
     found: SideBySide
-    case: str
     devices: tuple[str, str]
     about: str
     rates: tuple[Rate, ...]
 
     @property
-    def pairs(self) -> list[Pair]:
-        return [pair for pair in self.found.pairs if pair.a.case == self.case]
+    def pairs(self) -> tuple[Pair, ...]:
+        return self.found.pairs
 
     @property
-    def contests(self) -> list[Contest]:
-        return [contest for contest in self.found.contests if contest.case == self.case]
+    def contests(self) -> tuple[Contest, ...]:
+        return self.found.contests
 
 
 def variants(shown: Shown, look: Look, show: Show) -> Chart:

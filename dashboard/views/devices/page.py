@@ -45,7 +45,7 @@ def draw(run: store.Run) -> None:
         about = " and ".join(
             f"{device}, run {other_device.dated(each)}" for device, each in zip(on, (run, other.run), strict=True)
         )
-        shown = charts.Shown(found, case, devices, about, rates)
+        shown = charts.Shown(found.of_case(case), devices, about, rates)
         show = _choose_show(shown)
     if found.changed_sources:
         names = ", ".join(found.changed_sources)

@@ -137,7 +137,7 @@ def test_the_two_devices_differ_in_symbol_and_filling(
     folder: Path, found: side_by_side.SideBySide, show: charts.Show, value: float
 ) -> None:
     a, b = loaded(folder, "h100"), loaded(folder, "h200")
-    shown = charts.Shown(found, "n=2", NAMES, "about", queries.rates(a, b, found))
+    shown = charts.Shown(found.of_case("n=2"), NAMES, "about", queries.rates(a, b, found))
     chart = charts.variants(shown, look(a), show)
     first, second = (trace for trace in chart.figure.data if trace.mode == "markers")
     assert (first.name, second.name) == NAMES
@@ -148,7 +148,7 @@ def test_the_two_devices_differ_in_symbol_and_filling(
 
 def test_the_chart_of_ratios_has_a_line_for_each_ceiling(folder: Path, found: side_by_side.SideBySide) -> None:
     a, b = loaded(folder, "h100"), loaded(folder, "h200")
-    shown = charts.Shown(found, "n=2", NAMES, "about", queries.rates(a, b, found))
+    shown = charts.Shown(found.of_case("n=2"), NAMES, "about", queries.rates(a, b, found))
     marks, copies, fma = charts.variants(shown, look(a), "ratio").figure.data
     assert marks.x[2] == pytest.approx(0.83, rel=2e-3)
     assert copies.x[0] == pytest.approx(2 / 3) and fma.x[0] == 1 and copies.line.dash != fma.line.dash

@@ -1,0 +1,57 @@
+"""Seconds of the processor until a page is drawn for the first time, over the shipped runs: `python -m benchmarks.first_views [PAGE ...]`.
+
+Each page has a process of its own, in which Home was drawn before, as in a server whose first page was Home. The seconds of the clock
+and of a browser's drawing are not counted.
+"""
+
+import logging
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from tests.dashboard.pages import lead
+from warpladder.dashboard import ahead, server
+from warpladder.dashboard.views import VIEWS
+from warpladder.data import store
+
+_ONE = "--one"
+
+
+def main(pages: list[str]) -> None:
+    """Print a line for each page, and the seconds before the first page."""
+    for page in pages or [view.name for view in VIEWS]:
+        subprocess.run([sys.executable, "-m", "benchmarks.first_views", _ONE, page], check=True)
+
+
+def measure(page: str) -> None:
+    """Draw Home, then the page twice, and print what each took."""
+    logging.disable(logging.WARNING)
+    with tempfile.TemporaryDirectory() as folder:
+        store.LOCAL = Path(folder)  # type: ignore[misc]
+        begin = time.process_time()
+        ahead.compute()
+        before = time.process_time() - begin
+        home = AppTest.from_file(str(server.APP), default_timeout=600)
+        home_s = [_drawn(home) for _ in range(2)]
+        app = AppTest.from_file(str(server.APP), default_timeout=600)
+        lead(app, page)
+        first, again = home_s if page == VIEWS[0].name else (_drawn(app), _drawn(app))
+    print(f"{page:14} first {first:5.2f} s, again {again:5.2f} s; ahead of all pages {before:5.2f} s", flush=True)
+
+
+def _drawn(app: AppTest) -> float:
+    begin = time.process_time()
+    app.run()
+    return time.process_time() - begin
+
+
+if __name__ == "__main__":
+    _, *arguments = sys.argv
+    if arguments[:1] == [_ONE]:
+        measure(arguments[1])
+    else:
+        main(arguments)
