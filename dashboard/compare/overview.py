@@ -38,6 +38,11 @@ _USED: Final = (
     *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor")),
     *("floor_ns", "floor_bound", "floor_ceiling", "rel_l2_error", "flags", *DOUBTED),
 )
+#: The columns of cells that a comparison with the baseline needs.
+_OF_BASELINE: Final = (
+    *("workload", "case", "variant", "config", "gpus", "scope", "cache"),
+    *("precision", "median_ns", "percent_of_floor"),
+)
 
 
 #: Columns of `overview` -> the columns of cells that say the same of the best rung.
@@ -249,7 +254,7 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tupl
     """The figures, and the reason for a missing ratio; empty where the ratio is known."""
     workload = best["workload"].iloc[0]
     references = baselines(data, workload, timing, best["case"])
-    every = in_timing(cells(data.selected_from or data), workload, timing)
+    every = in_timing(cells(data.selected_from or data)[list(_OF_BASELINE)], workload, timing)
     by_cell = every.set_index(["case", "variant", "config", "gpus"])
     keys = [(case, each.variant, each.config, each.gpus) for case, each in references.items()]
     rows = by_cell.loc[keys].reset_index()

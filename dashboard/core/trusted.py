@@ -76,6 +76,9 @@ def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> PassedCell | None:
         frame: rows of `cells.best_config` among which the best was chosen.
         best: the best of each case; every doubtful cell of a case without one counts.
     """
+    frame = frame[frame["doubted_ns"].notna()]
+    if frame.empty:
+        return None
     than = frame["case"].map(best.set_index("case")["median_ns"].groupby(level=0).min()).fillna(np.inf)
     faster = frame[frame["doubted_ns"] < than.astype(float)].sort_values("doubted_ns", kind="stable")
     if faster.empty:

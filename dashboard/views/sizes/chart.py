@@ -337,7 +337,7 @@ def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, axis: _A
     y = floor["floor_ns"] / floor["floor_ns"] * 100 if axis.metric == "percent_of_floor" else floor["floor_ns"]
     y = floor[amounts[axis.metric]] / floor["floor_ns"] if axis.metric in amounts else y
     line = {"color": look.tones.good, **line}
-    figure.add_scatter(x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip", line=line)
+    figure.add_scatter(x=floor["size_value"].tolist(), y=y.tolist(), mode="lines", name=text(name), hoverinfo="skip", line=line)
 
 
 def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
