@@ -34,6 +34,7 @@ def measure(page: str) -> None:
         store.LOCAL = Path(folder)  # type: ignore[misc]
         begin = time.process_time()
         ahead.compute()
+        ahead.draw()
         before = time.process_time() - begin
         home = AppTest.from_file(str(server.APP), default_timeout=600)
         home_s = [_drawn(home) for _ in range(2)]

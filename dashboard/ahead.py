@@ -1,4 +1,4 @@
-"""Answers computed before a page asks for them: the list of runs, the figures of the first view, and those of the newest job."""
+"""What is done before a page asks for it: the list of runs, the figures of the first view and those of the newest job, a first chart."""
 
 import argparse
 import contextlib
@@ -9,6 +9,7 @@ from warpladder.dashboard.compare import overview
 from warpladder.dashboard.core import critical_path, lateness, run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui import pinned, runs
+from warpladder.dashboard.ui.template import blank
 from warpladder.dashboard.views.collectives import query as collectives
 from warpladder.dashboard.views.critical_path import query as paths
 from warpladder.dashboard.views.ranks import query as ranks
@@ -34,6 +35,14 @@ def compute() -> None:
         jobs = [each for each in every if each.facts.has(Need.JOB) and not each.shipped]
         if jobs:
             _job(runs.as_recorded(max(jobs, key=lambda each: each.facts.started_at).run))
+
+
+def draw() -> None:
+    """Draw a chart that nobody sees. Plotly loads what a chart needs when the first one is drawn."""
+    figure = blank("light", 100)
+    figure.add_scatter(x=[0.0], y=[0.0])
+    figure.add_bar(x=[0.0], y=[0.0])
+    figure.to_json(validate=False)
 
 
 def _home(every: run_index.Runs, listed: ListedRun) -> None:

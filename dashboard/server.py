@@ -31,7 +31,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import runtime
+from streamlit import delta_generator, runtime
 from streamlit.file_util import get_static_dir
 
 from warpladder.dashboard.ui.pages import HOME
@@ -190,6 +190,8 @@ def warm_up() -> None:
 
     It runs beside the server. A page that comes meanwhile waits for the parts that it needs.
     """
+    # Before its first element, Streamlit reads the source of every module to tell whether someone types in a console: 0.2 s.
+    delta_generator._use_warning_has_been_displayed = True
     # Streamlit warns of each cached call outside of a page; these calls are meant to be so.
     logging.getLogger(_OF_PAGES).addFilter(lambda record: record.threadName != _WARM_UP)
     threading.Thread(target=_load, name=_WARM_UP, daemon=True).start()
@@ -210,6 +212,7 @@ def _load() -> None:
         from warpladder.dashboard import ahead
 
         ahead.compute()
+        ahead.draw()
         # Streamlit looks for garbage after each click, which takes 0.15 s with all that is loaded until here. None of it is garbage.
         gc.collect()
         gc.freeze()
