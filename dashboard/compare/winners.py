@@ -10,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
-from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.cells import best_config, cells, in_timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import PassedCell, is_trusted, passed_over
 
@@ -81,24 +81,33 @@ def best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str
 
     A winner may be called best; see `trusted`. `undecided` has the cases without one.
     """
+    sizes = {*charted_cases(data, workload)["case"]}
+    return tuple(each for each in best_per_case(data, workload, timing, roles) if each.cell.case in sizes)
+
+
+def best_per_case(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[Winner, ...]:
+    """The winners of all cases, as `best_per_size`: first of the charted ones by size, then of those without a size."""
     return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, Winner))
 
 
 def undecided(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[UndecidedCase, ...]:
     """The charted cases that `best_per_size` leaves out."""
-    return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, UndecidedCase))
+    sizes = {*charted_cases(data, workload)["case"]}
+    return tuple(
+        each for each in _contests(data, workload, timing, roles) if isinstance(each, UndecidedCase) and each.case in sizes
+    )
 
 
 @lru_cache(maxsize=8)
 def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> tuple[Winner | UndecidedCase, ...]:
-    best = best_of_charted(data, workload, timing)
+    best = best_config(in_timing(cells(data), workload, timing))
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
     contests = {
         (str(case), place): _decided(data, timing, precision, rows)
         for place, precision in enumerate(precisions(best))
         for case, rows in compared(best, precision).groupby("case", sort=False)
     }
-    order = charted_cases(data, workload)["case"].tolist()
+    order = list(dict.fromkeys([*charted_cases(data, workload)["case"], *data.cases["case"]]))
     return tuple(contests[key] for key in sorted(contests, key=lambda key: (order.index(key[0]), key[1])))
 
 

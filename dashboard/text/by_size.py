@@ -6,11 +6,11 @@ from typing import Final
 import pandas as pd
 from rich.cells import cell_len
 
-from warpladder.dashboard.compare.winners import best_per_size
+from warpladder.dashboard.compare.winners import best_per_case
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, with_precision
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Timing, name_on, records
-from warpladder.dashboard.core.cells import best_config, best_of_charted, cells, in_timing
+from warpladder.dashboard.core.cells import best_config, cells, in_timing
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
@@ -92,10 +92,10 @@ def _variant_on(cell: Cell) -> _VariantOn:
 
 def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantOn, str], str]:
     """The mark of the fastest of each case and precision, and of those that it is not known to be faster than."""
-    every = best_of_charted(data, workload, timing)
+    every = best_config(in_timing(cells(data), workload, timing))
     every = every[is_trusted(every)].sort_values("median_ns", kind="stable")
     marks: dict[tuple[_VariantOn, str], str] = {}
-    for winner in best_per_size(data, workload, timing):
+    for winner in best_per_case(data, workload, timing):
         first = winner.cell
         marks[_variant_on(first), first.case] = _FASTEST
         times = CaseTimes.of(data, workload, first.case, timing)

@@ -28,7 +28,7 @@ TIMES = {
 VARIANTS = ("slow", "even", "odd", "cheat")
 
 
-def made(folder: Path, count: int = 3, variants: Container[str] = VARIANTS) -> RunData:
+def made(folder: Path, count: int = 3, variants: Container[str] = VARIANTS, without_size: int = 0) -> RunData:
     keys = [(*cell, n) for cell in TIMES if cell[0] in variants for n in range(1, count + 1)]
     cells = [{"workload": "sums", "variant": v, "config": c, "case": f"rows=8,n={n}"} for v, c, n in keys]
     results, samples = [], []
@@ -46,7 +46,7 @@ def made(folder: Path, count: int = 3, variants: Container[str] = VARIANTS) -> R
     run = {**made_runs.run_row("by_size", ""), "device_name": ""}
     tables = {
         "variants": [made_runs.row("variants", workload="sums", variant=name, role="host", kind="host", precision="fp32") for name in VARIANTS if name in variants],
-        "cases": [made_runs.row("cases", workload="sums", case=f"rows=8,n={n}", size_rank=n, params=f'{{"rows": 8, "n": {n}}}') for n in range(1, count + 1)],
+        "cases": [made_runs.row("cases", workload="sums", case=f"rows=8,n={n}", size_rank=None if n == without_size else n, params=f'{{"rows": 8, "n": {n}}}') for n in range(1, count + 1)],
         "results": results,
         "samples": pd.DataFrame(samples),
         "diagnostics": [diagnostic_row("warning", Source.ABOVE_CEILING, "too fast", cell) for cell in cells if (cell["variant"], cell["case"]) == ("cheat", "rows=8,n=1")],
@@ -74,6 +74,13 @@ def test_each_variant_has_its_fastest_time_at_each_size_with_winner_ties_failure
         ["cheat", "2.00µs", "?", "400µs", "400µs"],
     ]
     assert legend == "* the fastest   = tied with it   ? not compared: distrusted, or too few samples"
+
+
+def test_a_case_without_a_size_comes_last_and_has_its_winner_too(tmp_path: Path) -> None:
+    _, heading, slow, even, *_ = by_size.lines(made(tmp_path, without_size=2))
+    assert words(heading) == ["n=1", "n=3", "n=2"]
+    assert words(slow)[-2:] == ["200µs", "*"]
+    assert words(even)[-3:] == ["200µs", "=", "[warps=4]"]
 
 
 def test_one_case_keeps_its_whole_name(tmp_path: Path) -> None:
