@@ -285,8 +285,13 @@ def coded(slow: Sequence[Profile], fast: Sequence[Profile], times_ns: tuple[floa
     if found := _of_lanes(slow, fast, times_ns):
         return found
     spent = [_spent(profiles, time) for profiles, time in zip((slow, fast), times_ns, strict=True)]
-    changes = {work: spent[0].get(work, 0.0) - spent[1].get(work, 0.0) for work in spent[0]}
+    changes: Mapping[str, float] = {work: spent[0].get(work, 0.0) - spent[1].get(work, 0.0) for work in spent[0]}
     share, works = _explaining(changes, difference)
+    others = ""
+    is_more = bool(works) and not _is_no_more(works[0], slow, fast)
+    if (share < ENOUGH or not is_more) and (held_up := _held_up(changes, slow, fast)):
+        changes, others = held_up, ", with all that waits behind them,"
+        share, works = _explaining(changes, difference)
     if not works:
         return None
     samples = [sum(sum(each.samples.values()) for each in profiles) for profiles in (slow, fast)]
@@ -297,10 +302,66 @@ def coded(slow: Sequence[Profile], fast: Sequence[Profile], times_ns: tuple[floa
     lines = lines_of(slow, lambda each: {at: n for at, n in each.waited_for.items() if each.work(at) == works[0]})
     takes = []
     for work in works:
-        named, (long, short) = _named(Work(work), slow, fast)[0], (format_duration(each.get(work, 0.0)) for each in spent)
+        named, least = f"{_named(Work(work), slow, fast)[0]}{others}", spent[1].get(work, 0.0)
+        short, long = format_duration(least), format_duration(least + changes[work])
         takes.append((f"{named} take {short} in place of {long}", f"{named} take {long} in place of {short}"))
     less, more = (" and ".join(words) for words in zip(*takes, strict=True))
     return Coded(cause, share, lines, less, more, detail)
+
+
+def _held_up(changes: Mapping[str, float], slow: Sequence[Profile], fast: Sequence[Profile]) -> Mapping[str, float] | None:
+    """The changes where one kind of access holds up all others: warps then wait at instructions that are no more than before. Its own is the
+    time of work that was not executed more often, and of the instructions at its lines that are executed as often as the access.
+
+    None unless lanes do one kind of access to memory that the other blocks share much more often, and no other kind.
+    """
+    grown = [work for work in _PASSED_ON if _lanes_of(work, slow) > _MUCH_MORE * _lanes_of(work, fast)]
+    if len(grown) != 1:
+        return None
+    (culprit,) = grown
+    found = dict(changes)
+    for work, change in changes.items():
+        if work == culprit or change <= 0:
+            continue
+        moved = change if _is_no_more(work, slow, fast) else change * _part_at_lines(slow, work, culprit)
+        found[work] -= moved
+        found[culprit] = found.get(culprit, 0.0) + moved
+    return found
+
+
+def _is_no_more(work: str, slow: Sequence[Profile], fast: Sequence[Profile]) -> bool:
+    """Whether the slower one executes a class of work no more often, nor moves more sectors with it."""
+    pairs = ([_of_work(work, each, metric) for each in (slow, fast)] for metric in (metrics.EXECUTED, metrics.SECTORS))
+    return all(of_slow <= _NO_MORE * of_fast for of_slow, of_fast in pairs)
+
+
+#: Work that waits in the same queue as all accesses to memory.
+_PASSED_ON: Final = (Work.ATOMICS, Work.GLOBAL_STORES)
+_MUCH_MORE: Final = 8.0
+_NO_MORE: Final = 1.1
+
+
+def _lanes_of(work: Work, profiles: Sequence[Profile]) -> float:
+    """Lanes that do an access to global memory."""
+    return sum(
+        each.count * count
+        for each in profiles
+        for at, count in each.readings(metrics.THREADS_EXECUTED, work).items()
+        if not each.code.instructions[at].opcode.startswith("ATOMS")
+    )
+
+
+def _part_at_lines(profiles: Sequence[Profile], work: str, culprit: Work) -> float:
+    """The part of the time of a class of work that instructions have at the lines of another one, executed as often as that."""
+    at_lines, all_of = 0.0, 0.0
+    for each in profiles:
+        lines = {(each.code.instructions[at].line, count) for at, count in each.readings(metrics.EXECUTED, culprit).items()}
+        for at, samples in each.waited_for.items():
+            if each.work(at) == work:
+                all_of += each.count * samples
+                if (each.code.instructions[at].line, each.of(metrics.EXECUTED, at)) in lines:
+                    at_lines += each.count * samples
+    return at_lines / all_of if all_of else 0.0
 
 
 def _explaining(changes: Mapping[str, float], difference: float) -> tuple[float, Sequence[str]]:
@@ -362,8 +423,9 @@ def _of_lanes(slow: Sequence[Profile], fast: Sequence[Profile], times_ns: tuple[
     active = lanes(slow), lanes(fast)
     if not active[0] < _FEWER_LANES * active[1]:
         return None
-    part = math.log(active[1] / active[0]) / math.log(times_ns[0] / times_ns[1])
-    share = 1 - abs(1 - part)
+    share = _explained_by(
+        active[1] / active[0], _of_work("", slow, metrics.EXECUTED) / _of_work("", fast, metrics.EXECUTED), times_ns
+    )
     if share < _HALF:
         return None
 
@@ -376,6 +438,14 @@ def _of_lanes(slow: Sequence[Profile], fast: Sequence[Profile], times_ns: tuple[
         f"{one} of {_LANES} lanes are active in an instruction in place of {other}" for one, other in ((many, few), (few, many))
     )
     return Coded(Cause.DIVERGENCE, share, lines_of(slow, idle), less, more, "the lanes of a warp go different ways")
+
+
+def _explained_by(fewer_lanes: float, more_instructions: float, times_ns: tuple[float, float]) -> float:
+    """The part of a difference that idle lanes explain. Where they are behind all additional instructions, what these take less than their
+    number is because the slower one issues them faster: nothing of it is left to explain."""
+    part = math.log(fewer_lanes) / math.log(times_ns[0] / times_ns[1])
+    is_behind = more_instructions > 1 and abs(math.log(fewer_lanes) / math.log(more_instructions) - 1) < 1 - ENOUGH
+    return min(part, 1.0) if is_behind else 1 - abs(1 - part)
 
 
 def _named(work: Work, slow: Sequence[Profile], fast: Sequence[Profile]) -> tuple[Cause, str]:
@@ -423,7 +493,7 @@ def _executed(work: Work, profiles: Sequence[Profile]) -> str:
     return f"{format_count(names.total())} instructions, most of them {names.most_common(1)[0][0]}" if names else ""
 
 
-def _of_work(work: Work, profiles: Sequence[Profile], metric: str) -> float:
+def _of_work(work: str, profiles: Sequence[Profile], metric: str) -> float:
     return sum(each.count * sum(each.readings(metric, work).values()) for each in profiles)
 
 

@@ -1,5 +1,7 @@
 """What warps wait for, in code and samples counted by hand."""
 
+import math
+
 import pytest
 
 from warpladder.dashboard.core.in_code import OTHER, Coded, Profile, coded, lanes, lines_of, of_sectors
@@ -143,3 +145,35 @@ def test_narrow_loads_and_lines_without_weight() -> None:
     found = coded([slow], [profile(CODE.replace("LDG.E", "LDG.E.128"), {3: {"wait": 10}})], (10_000.0, 1000.0))
     assert found and (found.cause, found.detail) == (Cause.SPLIT_VECTORS, "8.00 bits of a lane at a time in place of 128")
     assert lines_of([slow], lambda each: {}) == ""
+
+
+def test_idle_lanes_are_behind_the_instructions_that_are_executed_for_them() -> None:
+    """Eight times the instructions with 4 of 32 lanes, in five times the time: the slower one issues them 1.6 times as fast."""
+    few = {metrics.EXECUTED: dict.fromkeys(range(6), 800), metrics.THREADS_EXECUTED: dict.fromkeys(range(6), 3200)}
+    slow, fast = profile(CODE, {3: {"wait": 500}}, **few), profile(CODE, {3: {"wait": 100}})
+    found = coded([slow], [fast], (500_000.0, 100_000.0))
+    assert found and (found.cause, found.share) == (Cause.DIVERGENCE, 1.0)
+    # Twice the instructions are not of the lanes: then their excess over the time stays unexplained.
+    more = {metrics.EXECUTED: dict.fromkeys(range(6), 1600), metrics.THREADS_EXECUTED: dict.fromkeys(range(6), 6400)}
+    found = coded([profile(CODE, {3: {"wait": 500}}, **more)], [fast], (500_000.0, 100_000.0))
+    assert found and found.share == pytest.approx(1 - abs(1 - math.log(8) / math.log(5)))
+
+
+ADDS = """LDG.E R4, desc[UR4][R2.64]
+FADD R5, R4, R4
+STG.E desc[UR4][R2.64], R5
+REDG.E.ADD.F32.FTZ.RN.STRONG.GPU desc[UR4][R6.64], R9
+EXIT"""
+
+
+def test_what_waits_behind_atomic_operations_is_theirs_where_it_is_no_more_work_than_before() -> None:
+    # Of 900 µs more, warps wait 500 for the load and 300 at the store, which both variants have; 100 at the operation itself.
+    slow = profile(ADDS, {1: {"long_scoreboard": 550}, 2: {"lg_throttle": 350}, 3: {"lg_throttle": 100}})
+    rare = {metrics.THREADS_EXECUTED: {**dict.fromkeys((0, 1, 2, 4), 3200), 3: 100}}
+    fast = profile(ADDS, {1: {"long_scoreboard": 50}, 2: {"lg_throttle": 50}}, **rare)
+    found = coded([slow], [fast], (1_000_000.0, 100_000.0))
+    assert found and (found.cause, found.lines, found.share) == (Cause.ATOMICS, "14", pytest.approx(1.0))
+    assert found.less == "atomic operations, with all that waits behind them, take 0 ns in place of 900 µs"
+    # Without more of them, it is the load whose time differs most.
+    found = coded([slow], [profile(ADDS, {1: {"long_scoreboard": 50}, 2: {"lg_throttle": 50}})], (1_000_000.0, 100_000.0))
+    assert found and found.cause is Cause.LOADS
