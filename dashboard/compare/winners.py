@@ -100,14 +100,15 @@ def undecided(data: RunData, workload: str, timing: Timing, roles: tuple[str, ..
 
 @lru_cache(maxsize=8)
 def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> tuple[Winner | UndecidedCase, ...]:
-    best = best_config(in_timing(cells(data), workload, timing))
+    charted = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
+    best = best_config(in_timing(cells(data), workload, timing)).merge(charted, on="case", how="left")
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
     contests = {
         (str(case), place): _decided(data, timing, precision, rows)
         for place, precision in enumerate(precisions(best))
         for case, rows in compared(best, precision).groupby("case", sort=False)
     }
-    order = list(dict.fromkeys([*charted_cases(data, workload)["case"], *data.cases["case"]]))
+    order = list(dict.fromkeys([*charted["case"], *data.cases["case"]]))
     return tuple(contests[key] for key in sorted(contests, key=lambda key: (order.index(key[0]), key[1])))
 
 
