@@ -19,7 +19,8 @@ from warpladder.data.store.tables import SUFFIX, Rows, conform
 _ROWS_A_GROUP: Final = 1_000_000
 
 
-#: Of table `machine_code`: level of zstd, and most bytes of a page.
+#: Tables of code, their level of zstd, and most bytes of a page.
+_OF_CODE: Final = ("machine_code", "variants")
 _LEVEL_OF_CODE: Final = 19
 _PAGE_OF_CODE: Final = 64 << 20
 
@@ -135,15 +136,17 @@ class RunWriter:
 
     def _write(self, table: str, arrow: pa.Table) -> None:
         if table not in self._writers:
-            written = schema.TABLES[table].arrow
+            written, is_code = schema.TABLES[table].arrow, table in _OF_CODE
             self._writers[table] = pq.ParquetWriter(
                 self.staging.tables / f"{table}{SUFFIX}",
                 written,
                 compression="zstd",
-                compression_level=_LEVEL_OF_CODE if table == "machine_code" else self._compression_level,
-                # Kernels of a workload resemble each other, so that one page of all takes half the bytes of a page for each.
-                data_page_size=_PAGE_OF_CODE if table == "machine_code" else None,
-                dictionary_pagesize_limit=_PAGE_OF_CODE if table == "machine_code" else None,
+                compression_level=_LEVEL_OF_CODE if is_code else self._compression_level,
+                # Kernels of a workload resemble each other, so that one page of all takes half the bytes of a page for each. Statistics
+                # would repeat the longest texts, not compressed.
+                data_page_size=_PAGE_OF_CODE if is_code else None,
+                dictionary_pagesize_limit=_PAGE_OF_CODE if is_code else None,
+                write_statistics=not is_code,
                 write_page_checksum=True,
                 use_dictionary=[field.name for field in written if not _rises(field)],
                 column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if _rises(field)},

@@ -25,6 +25,8 @@ def make(
     rungs: tuple[CudaVariant, ...],
     of_torch: LibraryVariant,
     skip_of_cublas: Callable[[Case, Params], str | None] = lambda case, config: None,
+    *,
+    draft: bool = False,
 ) -> Workload:
     """The workload of a product in some types.
 
@@ -32,6 +34,7 @@ def make(
         rungs: the ladder, whose first rung is the baseline.
         of_torch: PyTorch's product in these types.
         skip_of_cublas: why cuBLASLt does not take a case.
+        draft: see `Workload`.
     """
     precision = problem.types.precision
     of_cublas = LibraryVariant(
@@ -56,7 +59,7 @@ def make(
         tolerance=problem.tolerances,
         axes=AXES,
         make_case=problem.make_case,
-        draft=True,
+        draft=draft,
     )
 
 
