@@ -64,7 +64,7 @@ def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
     """The workloads whose tolerance, reference or inputs differ, in the cells and cases that both runs have."""
     columns = ["workload", "variant", "config", "case"]
     both = a.results.merge(b.results, on=columns, suffixes=("_a", "_b")).dropna(subset=["tolerance_a", "tolerance_b"])
-    other = both.loc[both["tolerance_a"] != both["tolerance_b"], ["workload", "tolerance_a", "tolerance_b"]]
+    other = both[both["tolerance_a"] != both["tolerance_b"]][["workload", "tolerance_a", "tolerance_b"]]
     for workload, of_a, of_b in other.drop_duplicates().itertuples(index=False, name=None):
         words = "a result may be wrong by another amount"
         yield Fact(f"tolerance of {workload}", f"{of_a:g}", f"{of_b:g}", words, TOLERANCE)

@@ -113,7 +113,7 @@ def _against(times: CaseTimes, row: Mapping[Any, Any]) -> tuple[Estimate, str]:
 def of_case(data: RunData, workload: str, case: str) -> pd.DataFrame:
     """The cells of a case with energy, the least first, with `COLUMNS`, and the baseline of the loops in `baseline` and `baseline_config`."""
     own = energies(data)
-    cells = own.loc[(own["workload"] == workload) & (own["case"] == case), STATUS_KEY]
+    cells = own[(own["workload"] == workload) & (own["case"] == case)][STATUS_KEY]
     twin = next((entry for entry in rounds(data, workload, case) if entry.twin), Entry("", "", 1, 1))
     frame = add_energy(cells.assign(baseline=twin.variant, baseline_config=twin.config), data, workload, case)
     return frame.sort_values("energy_mj", kind="stable").reset_index(drop=True)

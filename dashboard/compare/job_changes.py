@@ -261,7 +261,8 @@ def pair(a: JobData, b: JobData) -> Pairing:
     for name, own, job, used in (("A", every[0], a, pairs[0]), ("B", every[1], b, pairs[1])):
         if len(own) > len(ranks):
             parts.append(f"not compared: {_some(np.setdiff1d(own, ranks), 'rank')} of {name}")
-        left = np.setdiff1d(job.iterations.loc[job.iterations["rank"].isin(ranks), "iteration"], used)
+        of_ranks = job.iterations[job.iterations["rank"].isin(ranks)]
+        left = np.setdiff1d(of_ranks["iteration"], used)
         if len(left):
             parts.append(f"not compared: {_some(left, 'iteration')} of {name}")
     needed = max(FEWEST_ITERATIONS, math.ceil(MIN_SAMPLES / len(ranks)))

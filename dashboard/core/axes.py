@@ -17,8 +17,8 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     A page shows the first one at first.
     """
     keys = data.grouped.keys
-    keys_of_workload = keys.loc[keys["workload"] == workload, ["scope", "cache"]].drop_duplicates().itertuples(index=False)
-    return in_order(Timing(scope, cache) for scope, cache in keys_of_workload)
+    of_workload = keys[keys["workload"] == workload][["scope", "cache"]].drop_duplicates()
+    return in_order(Timing(scope, cache) for scope, cache in of_workload.itertuples(index=False))
 
 
 def in_order(timings: Iterable[Timing]) -> tuple[Timing, ...]:
@@ -63,7 +63,8 @@ def _charted_cases(data: RunData, workload: str) -> pd.DataFrame:
     cases["series"] = [_text(point, [axis for axis in axes if axis not in sized]) for point in params]
     values = [point.get(sized[0]) if len(sized) == 1 else None for point in params]
     numeric = bool(values) and all(isinstance(value, int | float) and value > 0 for value in values)
-    cases["size_value"] = pd.Series(values if numeric else [rank + 1 for rank in ranks], index=cases.index, dtype=float)
+    sizes = values if numeric else [rank + 1 for rank in ranks]
+    cases["size_value"] = pd.Series(sizes, index=cases.index, dtype=float)
     return cases.sort_values("size_rank", kind="stable").reset_index(drop=True)
 
 

@@ -113,7 +113,7 @@ def times(data: RunData, workload: str, case: str) -> pd.DataFrame:
     every = cells(data)
     every = every[is_trusted(every) & (every["status"] == "ok") & (every["scope"] == "device") & (every["cache"] == "cold")]
     chosen = every[(every["workload"] == workload) & (every["case"] == case)].drop_duplicates(["variant", "config"])
-    sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
+    sources = data.variants[data.variants["workload"] == workload][["variant", "source_sha256"]]
     frame = chosen[["variant", "config", "median_ns", "percent_of_floor"]].merge(sources, on="variant")
     return frame.rename(columns={"median_ns": "timed_ns"})
 
@@ -127,7 +127,7 @@ def best(data: RunData, workload: str, case: str, timed: pd.DataFrame) -> pd.Dat
     Args:
         timed: `times` of this run or of another one.
     """
-    sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
+    sources = data.variants[data.variants["workload"] == workload][["variant", "source_sha256"]]
     same = timed.merge(sources, on=["variant", "source_sha256"])[["variant", "config", "timed_ns", "percent_of_floor"]]
     frame = by_config(data, workload, case).merge(same, on=["variant", "config"], how="left")
     fastest = frame.sort_values(["timed_ns", "time_ns"], kind="stable").drop_duplicates("variant")

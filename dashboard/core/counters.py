@@ -64,7 +64,8 @@ _RATIOS: Final = {
 
 def counted_cases(data: RunData, workload: str) -> tuple[str, ...]:
     """Cases of the workload that have counters, in the order of the cases."""
-    counted = set(data.counters.loc[data.counters["workload"] == workload, "case"])
+    of_workload = data.counters[data.counters["workload"] == workload]
+    counted = set(of_workload["case"])
     return tuple(case for case in data.cases.loc[data.cases["workload"] == workload, "case"] if case in counted)
 
 
@@ -181,7 +182,7 @@ def _top_stall(row: dict[Any, Any]) -> tuple[str, float]:
 
 
 def _in_order(frame: pd.DataFrame, data: RunData, workload: str) -> pd.DataFrame:
-    variants = data.variants.loc[data.variants["workload"] == workload, ["variant", "title", "role", "rung"]]
+    variants = data.variants[data.variants["workload"] == workload][["variant", "title", "role", "rung"]]
     frame = frame.merge(variants, on="variant", how="left")
     frame["title"] = frame["title"].fillna("")
     frame["role"] = frame["role"].fillna("rung")

@@ -63,7 +63,8 @@ def lateness(data: RunData) -> Lateness:
     if late.empty:
         limit = ranks["lateness_limit_ns"].astype(float).max()
         found: pd.DataFrame = data.diagnostics  # the import's, about collectives and clocks
-        reasons = tuple(dict.fromkeys(found.loc[found["source"] == Source.COLLECTIVES, "text"]))
+        of_collectives = found[found["source"] == Source.COLLECTIVES]
+        reasons = tuple(dict.fromkeys(of_collectives["text"]))
         return Lateness((), 0, 0, others, mean, reasons, alike=bool(limit <= _WOULD_SHOW * mean))
     late = late.sort_values(["lateness_ns", "wait_ns"], ascending=[False, True], kind="stable")
     if len(late) > 1:
@@ -96,5 +97,6 @@ def _in_all_collectives(ranks: pd.DataFrame) -> tuple[int, int]:
     """The sums of a run whose import compared the waits in all collectives of a rank, not in those of a group."""
     known = ranks[ranks["wait_ns"].notna()].astype({"wait_ns": "int64"})
     is_late, times = known["late"].astype(bool), ["wait_ns", "exposed_ns"]
-    longer = (known.loc[~is_late, times] - known.loc[is_late, times].iloc[0]).clip(lower=0)
+    of_late = known[is_late][times].iloc[0]
+    longer = (known[~is_late][times] - of_late).clip(lower=0)
     return int(longer["wait_ns"].sum()), int(longer.min(axis=1).sum())

@@ -56,7 +56,8 @@ def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
     """
     ordered = frame.sort_values("median_ns", kind="stable")
     trusted = is_trusted(ordered)
-    best = pd.concat([ordered[trusted], ordered[~trusted]]).drop_duplicates(same).sort_index()
+    trusted_first = [ordered[trusted], ordered[~trusted]]
+    best = pd.concat(trusted_first).drop_duplicates(same).sort_index()
     if trusted.all():
         return best.assign(doubted=None, doubted_ns=np.nan, doubt=None)
     passed = ordered[~trusted].drop_duplicates(same)

@@ -34,7 +34,7 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
     known_timings = timings(data, WORKLOAD)
     timing = known_timings[0] if known_timings else Timing("", "")
     cases = charted_cases(data, WORKLOAD)
-    cases = cases.loc[cases["series"] == "perm=021", ["case", "size", "size_value"]]
+    cases = cases[cases["series"] == "perm=021"][["case", "size", "size_value"]]
     rows = every[
         (every["workload"] == WORKLOAD)
         & (every["scope"] == timing.scope)

@@ -17,8 +17,9 @@ _LOCAL_HOSTS = {"localhost", "127.0.0.1"}
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups there too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
+        if str(item.path).startswith(folder):
             item.add_marker("browser")
             item.add_marker(pytest.mark.xdist_group("browser"))  # one browser for all of them, so one worker
 

@@ -275,7 +275,7 @@ class _Watch:
             return True
         earlier = dict(self._runs)
         results = store.open_run(path).table("results")
-        timed = results.loc[results["status"] == "ok", ["workload", "variant"]].drop_duplicates()
+        timed = results[results["status"] == "ok"][["workload", "variant"]].drop_duplicates()
         self._runs |= dict.fromkeys(timed.itertuples(index=False, name=None), path)
         if loaded.change is None:
             ending.report(path, sizes=True)

@@ -142,9 +142,8 @@ def _groups(frame: pd.DataFrame, together: bool) -> tuple["pd.Categorical[str]",
     A name has the ranks behind it where groups of other ranks have the same name.
     """
     number = frame.groupby(["group", "group_ranks"], observed=True, sort=False).ngroup().to_numpy()
-    groups = (
-        frame.loc[~pd.Series(number, frame.index).duplicated(), ["group", "group_ranks"]].astype("str").reset_index(drop=True)
-    )
+    first_of_group = ~pd.Series(number, frame.index).duplicated()
+    groups = frame[first_of_group][["group", "group_ranks"]].astype("str").reset_index(drop=True)
     sizes = frame.groupby(number)["group_size"].max()
     if sizes.isna().any():
         seen = pd.DataFrame({"group": number, "rank": frame["rank"]}).drop_duplicates()["group"].value_counts()

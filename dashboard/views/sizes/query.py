@@ -41,7 +41,8 @@ def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.
 def timed_series(data: RunData, workload: str, timing: Timing) -> list[str]:
     """The series of `axes.series` that `sizes` has rows of in a timing."""
     best = best_of_charted(data, workload, timing)
-    timed = set(best.loc[best["role"] != "specimen", "series"])
+    compared = best[best["role"] != "specimen"]
+    timed = set(compared["series"])
     return [each for each in axes.series(data, workload) if each in timed]
 
 

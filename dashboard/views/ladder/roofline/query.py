@@ -123,7 +123,7 @@ def executed(data: RunData, workload: str) -> pd.DataFrame:
         frames.append(frame.assign(case=case, executed_flop=flop)[columns])
     joined = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
     joined = joined[(joined["executed_flop"] > 0) & (joined["dram_bytes"] > 0)]
-    sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
+    sources = data.variants[data.variants["workload"] == workload][["variant", "source_sha256"]]
     return joined.merge(sources, on="variant", how="inner")
 
 
