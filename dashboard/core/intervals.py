@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from warpladder.data.statistics import median_ranks
 MIN_SAMPLES: Final = 6
 RESAMPLES: Final = 2_000
 _SEED: Final = 20_250_101
-_PERCENTILES: Final = (2.5, 97.5)
+#: The places of the 2.5th and the 97.5th percentile among the resamples in their order.
+_PLACES: Final = (0.025 * (RESAMPLES - 1), 0.975 * (RESAMPLES - 1))
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,14 +100,31 @@ def paired_ratio(
 @lru_cache(maxsize=2_048)
 def _ratio(numerator: bytes, denominator: bytes, *, paired: bool) -> tuple[float, float, float, int]:
     """Ratio, the ends of its interval, and the samples of the smaller side, of float64 in bytes."""
-    top, bottom = (np.frombuffer(side) for side in (numerator, denominator))
-    resampled = _resampled_medians(numerator, _SEED) / _resampled_medians(denominator, _SEED if paired else _SEED + 1)
-    ratio, n = float(np.median(top) / np.median(bottom)), min(len(top), len(bottom))
-    low, high = map(float, np.percentile(resampled, _PERCENTILES))
+    top, tops = _medians(numerator, _SEED)
+    bottom, bottoms = _medians(denominator, _SEED if paired else _SEED + 1)
+    ratio, n = float(top / bottom), min(len(numerator), len(denominator)) // top.itemsize
+    low, high = _ends(tops / bottoms)
     if n > 1 and 0 < ratio < math.inf:
         wider = math.sqrt(n / (n - 1))
         low, high = (ratio * (end / ratio) ** wider for end in (low, high))
     return ratio, low, high, n
+
+
+def _ends(resampled: Floats) -> tuple[float, float]:
+    """The ends of the middle 95 % of the resamples, between two of them in proportion; NaN where one is NaN."""
+    whole = [int(place) for place in _PLACES]
+    ordered = np.partition(resampled, [*whole, *(place + 1 for place in whole), RESAMPLES - 1])
+    if np.isnan(ordered[-1]):
+        return math.nan, math.nan
+    low, high = (
+        float(_between(ordered[place], ordered[place + 1], exact - place)) for place, exact in zip(whole, _PLACES, strict=True)
+    )
+    return low, high
+
+
+def _between(a: np.float64, b: np.float64, share: float) -> np.float64:
+    """As NumPy's percentiles round it."""
+    return b - (b - a) * (1 - share) if share >= 0.5 else a + (b - a) * share
 
 
 def _one_a_round(by_round: "pd.Series[float]") -> "pd.Series[float]":
@@ -124,8 +143,8 @@ def _drawn(n: int, seed: int) -> npt.NDArray[np.uint16]:
 
 
 @lru_cache(maxsize=256)
-def _resampled_medians(samples: bytes, seed: int) -> Floats:
-    """Median of each resample of float64 in bytes, shape (RESAMPLES,). All variants of a case are compared with one reference.
+def _medians(samples: bytes, seed: int) -> tuple[np.float64, Floats]:
+    """Median of float64 in bytes, and of each of its resamples, shape (RESAMPLES,). All variants of a case are compared with one reference.
 
     No resample is sorted: the k-th of its values is the sample up to which, in the order of the samples, it drew k.
     """
@@ -133,13 +152,15 @@ def _resampled_medians(samples: bytes, seed: int) -> Floats:
     n = len(values)
     order = np.argsort(values, kind="stable")
     counts = np.uint16 if n <= 65_535 else np.uint32
-    drawn_up_to: npt.NDArray[Any] = np.cumsum(_drawn(n, seed)[order], axis=0, dtype=counts)
+    drawn_up_to: npt.NDArray[Any] = _drawn(n, seed)[order].astype(counts, copy=False)
+    for before, here in pairwise(drawn_up_to):  # a tenth of the time of a cumulative sum over the first axis
+        here += before
     ordered = values[order]
     lower = upper = ordered[(drawn_up_to <= (n - 1) // 2).sum(axis=0, dtype=counts)]
     if n % 2 == 0:
         upper = ordered[(drawn_up_to <= n // 2).sum(axis=0, dtype=counts)]
-    medians: Floats = (lower + upper) / 2
-    return medians
+    median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return ordered[-1] if np.isnan(ordered[-1]) else median, (lower + upper) / 2
 
 
 #: The collector whose device times are read between two events.

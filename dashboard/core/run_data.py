@@ -52,10 +52,13 @@ class Rounds(Mapping[Entry, "pd.Series[float]"]):
 
     grouped: SampleGroups
     places: Mapping[Entry, slice]
+    _made: dict[Entry, "pd.Series[float]"] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, entry: Entry) -> "pd.Series[float]":
-        place = self.places[entry]
-        return pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
+        if entry not in self._made:
+            place = self.places[entry]
+            self._made[entry] = pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
+        return self._made[entry]
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.places)
