@@ -33,6 +33,8 @@ FIRST = (
     "tests/workloads/test_kernels.py",
     "browser",
     "specimens",
+    "tests/emulator/test_hopper.py",
+    "tests/workloads/test_cnn_conv.py",
     "server",
     "record",
     "numba",
