@@ -284,8 +284,8 @@ def _saved(finding: Finding, original_ns: float, where: str) -> str:
         return f"{name}{where} explain{'s' if is_one else ''} {finding.share:.0%} of the time"
     value, low, high = finding.without_ns
     return (
-        f"{name}{where}: if they were free, {format_duration(value)} in place of {format_duration(original_ns)} "
-        f"({format_duration(low)} to {format_duration(high)})"
+        f"{name}{where}: if they were free, {format_duration(value)} ({format_duration(low)} to {format_duration(high)}) in place of "
+        f"{format_duration(original_ns)}"
     )
 
 

@@ -46,7 +46,9 @@ _SLOW: Final = 1.5
 _FEWEST_STEPS: Final = 3
 #: From this part of the span on, a cause of idle time is shown beside others.
 _SHOWN: Final = 0.01
-_TIMELINE: Final = "warpladder app, page Timeline"
+#: Between what to do and the title of the page of the dashboard that shows it.
+IN_APP: Final = ": warpladder app, page "
+_TIMELINE: Final = f"{IN_APP}Timeline"
 _WHILE_IDLE: Final = "what the host does while the device is idle"
 _OUTSIDE_OF_WORK: Final = "what the host does before and after the device work"
 _GRAPHS: Final = "profile with nsys profile --cuda-graph-trace=node: the kernels of the graphs are not in this profile"
@@ -384,11 +386,11 @@ def advice(parts: Parts, steps: Steps | None, about: Mapping[str, str]) -> str:
     if on_host:
         outside = steps is not None and steps.outside_ns(parts) > parts.idle["host_wait_ns"]
         waits = 2 * parts.idle["host_wait_ns"] > parts.times["idle_ns"]
-        looks = _about(parts, "host_wait_ns").removeprefix("see ") if waits else f"{_WHILE_IDLE}: {_TIMELINE}"
-        return f"{on_host} {f'{_OUTSIDE_OF_WORK}: {_TIMELINE}' if outside else looks}"
+        looks = _about(parts, "host_wait_ns").removeprefix("see ") if waits else f"{_WHILE_IDLE}{_TIMELINE}"
+        return f"{on_host} {f'{_OUTSIDE_OF_WORK}{_TIMELINE}' if outside else looks}"
     slow = steps.slow if steps else None
     if slow and slow.more_ns >= MUCH * parts.span_ns:
-        return f"see why step {slow.number} takes {format_duration(slow.more_ns)} more than the median step: {_TIMELINE}"
+        return f"see why step {slow.number} takes {format_duration(slow.more_ns)} more than the median step{_TIMELINE}"
     return "; and ".join(every[name] for name in parts.largest[:2])
 
 
@@ -430,4 +432,4 @@ def _about(parts: Parts, *causes: str) -> str:
     cure = cures.get(causes[0], "")
     if causes[0] == "host_wait_ns" and (long or not many):
         cure = ""
-    return f"see {', and '.join(looks[name] for name in causes)}: {_TIMELINE}{cure and f'; {cure}'}"
+    return f"see {', and '.join(looks[name] for name in causes)}{_TIMELINE}{cure and f'; {cure}'}"

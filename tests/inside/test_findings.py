@@ -95,7 +95,7 @@ def test_a_cause_in_doubt_counts_half() -> None:
 def test_the_sentence_has_the_time_without_the_work_and_what_to_try() -> None:
     rows = rows_of(row("without", "barriers", 12_000, "7,9"))
     assert text.sentence(Inside(rows)) == (
-        "Barriers (lines 7,9): if they were free, 12.0 us in place of 40.0 us (11.8 us to 12.2 us). "
+        "Barriers (lines 7,9): if they were free, 12.0 us (11.8 us to 12.2 us) in place of 40.0 us. "
         "Try this: have fewer barriers, or smaller groups that wait."
     ).replace(" us", " µs")
 

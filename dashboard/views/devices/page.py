@@ -129,7 +129,7 @@ def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Ra
     st.markdown(f"## {plain(f'Each variant, {b} over {a}')}")
     if rates:
         given = ", ".join(f"{rate.what} {significant(rate.ratio)} ({rate.a}, {rate.b})" for rate in rates)
-        st.caption(plain(f"The ceilings, as times on the {b} over the {a}: {given}."))
+        st.caption(plain(f"The ceilings, as times on the {devices[1]} over the {devices[0]}: {given}."))
     columns = {
         "case": "Case",
         "variant": "Variant",

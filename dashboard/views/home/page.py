@@ -26,8 +26,10 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.trace.lanes import build
+from warpladder.dashboard.trace.parts import IN_APP
 from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views import VIEWS
 from warpladder.dashboard.views.home import chart, query
 from warpladder.dashboard.views.ranks import chart as of_ranks
 from warpladder.dashboard.views.ranks import query as ranks
@@ -146,10 +148,10 @@ def _trace(run: store.Run) -> None:
     """Where the time goes, as a picture and as findings that lead to their moments."""
     found, told = runs.ask(run, query.profile).parts, runs.ask(run, query.told)
     if found is None:
-        _told(told.headline, told.steps, f"next: {told.to_do}")
+        _told(told.headline, told.to_do, told.steps)
     else:
         widgets.show_chart(widgets.drawn(chart.where_time_goes, found, runs.look_of(run, widgets.theme())))
-        _told("", told.steps, f"next: {told.to_do}")
+        _told("", told.to_do, told.steps)
         _findings(run)
     leads = {"time": "Time by kernel and operator →", "timeline": "Timeline →"}
     leads |= {"transfers": "Copies →"} if "memory_ops" in run.tables else {}
@@ -185,7 +187,8 @@ def _findings(run: store.Run) -> None:
 def _job(run: store.Run) -> None:
     """The stage or the rank that the others wait for, and where the time of each rank goes."""
     told = runs.ask(run, ranks.told)
-    _told(*told.findings, told.headline, told.steps, f"next: {told.to_do}")
+    first, *further = (*told.findings, told.headline)
+    _told(first, told.to_do, *further, told.steps)
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(widgets.drawn(of_ranks.breakdown, runs.ask(run, ranks.breakdown), look))
     leads = {"ranks": "What a change would bring →", "ranks.stragglers": "Who is late, and in which steps →"}
@@ -196,12 +199,19 @@ def _job(run: store.Run) -> None:
             pages.link(where, label, **state.link())
 
 
-def _told(heading: str, *sentences: str) -> None:
-    """Sentences below a heading."""
+def _told(heading: str, to_do: str, *sentences: str) -> None:
+    """Sentences below a heading, then what to do first, with a link to the page that shows it."""
     with st.container(gap="xxsmall"):
         for mark, words in (("## ", heading), *(("", each) for each in sentences)):
             if words:
                 st.markdown(f"{mark}{plain(words[0].upper() + words[1:])}")
+        words, _, page = to_do.partition(IN_APP)
+        title, _, cure = page.partition("; ")
+        where = next((view.name for view in VIEWS if view.title == title), "")
+        if where:
+            _fact("Next:", "; ".join(filter(None, (words, cure))), where, f"{title} →", **state.link())
+        else:
+            st.markdown(f"**Next:** {plain(to_do)}")
 
 
 def _counters(run: store.Run) -> None:
@@ -220,7 +230,10 @@ def _counters(run: store.Run) -> None:
         )
         columns = [name for name in _LIMITS if name != "config" or frame["config"].any()]
         widgets.table(shown, column_order=columns, column_config=_LIMITS, height=widgets.height(shown))
-        pages.link("why", "Why one is faster than another →", **state.link(workload=workload))
+        if len(frame) > 1:
+            pages.link("why", "Why one is faster than another →", **state.link(workload=workload))
+        else:
+            pages.link("why.counters", "What limits it →", **state.link(workload=workload))
 
 
 def _other_sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:

@@ -53,6 +53,7 @@ Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_
 #: What can be drawn over size.
 METRICS: Final[tuple[Metric, ...]] = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
 #: Of the floors of several precisions.
+_FLOOR_PX: Final = 40  # width of the mark of a floor at one size
 _FLOOR_DASHES: Final = ("dot", "2px,7px", "8px,2px,2px,2px", "12px,4px")
 _HEIGHT: Final = 440
 _LEGEND_ROW_PX: Final = 19
@@ -217,9 +218,7 @@ def best_strip(
         name = variant if own == winner.compared_in else look.variant_name(workload, variant)
         lines = [f"<b>{text(line)}</b>" for line in _lines(name, _STRIP_CHARACTERS // len(sizes))]
         room = _STRIP_CHARACTERS // len(sizes)
-        margin = _margin(winner)
-        # The hover text names the other one where the tile has no room for it.
-        labels[at] = "<br>".join([*lines, text(margin if len(margin) <= 1.4 * room else margin.rpartition(" ")[0])])
+        labels[at] = "<br>".join([*lines, text(_margin(winner, 1.4 * room))])
         hovers[at] = _strip_hover(winner)
     colors = [look.style(workload, name).color for name in names]
     # The one of black and white with more contrast (W3C).
@@ -337,7 +336,17 @@ def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, axis: _A
     y = floor["floor_ns"] / floor["floor_ns"] * 100 if axis.metric == "percent_of_floor" else floor["floor_ns"]
     y = floor[amounts[axis.metric]] / floor["floor_ns"] if axis.metric in amounts else y
     line = {"color": look.tones.good, **line}
-    figure.add_scatter(x=floor["size_value"].tolist(), y=y.tolist(), mode="lines", name=text(name), hoverinfo="skip", line=line)
+    # A line of one size would not be seen.
+    mark = {"symbol": "line-ew", "size": _FLOOR_PX, "line": line} if len(floor) == 1 else {}
+    figure.add_scatter(
+        x=floor["size_value"].tolist(),
+        y=y.tolist(),
+        mode="markers" if mark else "lines",
+        name=text(name),
+        hoverinfo="skip",
+        line=line,
+        marker=mark,
+    )
 
 
 def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
@@ -507,11 +516,14 @@ def _explain(regions: pd.DataFrame, device: str) -> str:
     return " ".join(words)
 
 
-def _margin(winner: Winner) -> str:
+def _margin(winner: Winner, room: float) -> str:
+    """The margin in words. Those of a tie do not name the other one where this takes more than `room` characters; the hover text does."""
     if not winner.margin.known:
         return "alone"
     if winner.tied:
-        return f"{'tied with' if winner.verdict != 'unknown' else 'not told from'} {winner.runner_up}"
+        one, short = ("not told from", "unknown") if winner.verdict == "unknown" else ("tied with", "tied")
+        words = f"{one} {winner.runner_up}"
+        return words if len(words) <= room else short
     # 0.31 % says more than 1.00×.
     margin = winner.margin.value
     return f"by {format_ratio(margin) if margin >= 1.1 else format_percent(100 * (margin - 1))}"

@@ -49,7 +49,8 @@ class Verdict:
             return f"No: {'; '.join(self.against)}."
         if self.rough:
             return f"In part. Times of winners are rough: {'; '.join((*self.rough, *self.but))}."
-        return f"Yes. {'; '.join(self.but)}." if self.but else "Yes: every cell is right, and the checks found nothing."
+        but = "; ".join(self.but)
+        return f"Yes. {but[0].upper()}{but[1:]}." if but else "Yes: every cell is right, and the checks found nothing."
 
 
 def verdict(data: RunData, root: Path) -> Verdict:

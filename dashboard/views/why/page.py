@@ -42,7 +42,9 @@ def draw(run: store.Run) -> None:
         every = every[every["variant"].isin(counted_run.equal_variants(run, found.run, workload))]
     rows = {row["variant"]: row for row in every.to_dict("records")}
     if len(rows) < 2:
-        widgets.nothing("Only one variant was counted.", "Record two variants or more with --counters.")
+        st.info("Only one variant was counted. Record two variants or more with --counters.")
+        pages.link("why.counters", "What limits it →", **state.link(run=found.name, workload=workload))
+        widgets.end_empty()
     before, after = counted.pair_to_explain(every)
     with widgets.controls():
         a = state.choose("why_a", "Slower or before (A)", list(rows), default=before)

@@ -42,7 +42,8 @@ def draw(run: store.Run) -> None:
         widgets.no_trace(run, "no trace of kernels or API calls", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     drawn = [name for name in _LEADING if name in available]
-    for column, name in zip(st.columns(max(len(drawn), 1), gap="medium"), drawn, strict=False):
+    columns = st.container(key="side-by-side").columns(max(len(drawn), 1), gap="medium")
+    for column, name in zip(columns, drawn, strict=False):
         frame = runs.ask(run, trace_sums.summary, name, extent)
         with column:
             widgets.show_chart(

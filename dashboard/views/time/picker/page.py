@@ -12,6 +12,7 @@ from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.time.picker import query
 from warpladder.data import store
 from warpladder.data.naming import MOST_CHARACTERS, Naming, NamingError
+from warpladder.data.words import counted
 
 _PATTERN: Final = "pattern"
 _SUGGESTION: Final = "suggestion"
@@ -20,6 +21,8 @@ _EACH_TEXT: Final = "Each text is a variant"
 _BEGINNINGS: Final = "Each is the beginning of a variant's texts"
 _MOST_TEXTS: Final = 1_000
 _TABLE_HEIGHT: Final = 250
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 6
 _TIME: Final = "%.4g"
 _MOST_LEFT_OUT: Final = 3
 _BY_TIME_HELP: Final = (
@@ -116,7 +119,7 @@ def _texts(run: store.Run) -> None:
             by_time=100 * shown["by_time_ns"] / shown["gpu_ns"].where(shown["gpu_ns"] > 0),
         ),
         column_order=["text", "n", "host_ns", "gpu_ns", *(["by_time"] if every["by_time_ns"].any() else [])],
-        height=_TABLE_HEIGHT,
+        height=widgets.height(shown, _MOST_ROWS, _TABLE_HEIGHT),
         key=_CHOSEN,
         on_select=_choose_texts,
         selection_mode="multi-row",
@@ -153,10 +156,11 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
     variants = len(frame[["workload", "variant"]].drop_duplicates())
     cases = len(frame[["workload", "case"]].drop_duplicates())
     compared = "compared on all pages" if naming == runs.picked(run) else "not compared yet"
-    st.markdown(f"**{variants}** variants × **{cases}** cases, **{frame['n'].sum():,}** samples · {compared}")
+    found = (counted(variants, "variant"), counted(cases, "case"), counted(frame["n"].sum(), "sample"))
+    st.markdown("**{}** × **{}**, **{}** · {}".format(*found, compared))
     widgets.table(
         frame.assign(device_ns=frame["device_ns"] / 1e3, operation_ns=frame["operation_ns"] / 1e3),
-        height=_TABLE_HEIGHT + 24,
+        height=widgets.height(frame, _MOST_ROWS, _TABLE_HEIGHT + 24),
         column_order=[
             name for name in ("workload", "case", "variant", "config") if frame[name].nunique() > 1 or name == "variant"
         ]

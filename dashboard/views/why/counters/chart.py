@@ -200,6 +200,10 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)
 
 
+#: Room for the words beside the longest bar of a step, as a part of the span of the bars.
+_WORDS_ROOM: Final = 0.3
+
+
 def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
     """The gain of each step of `query.steps`, not empty, the part of it that the counters explain, and its cause."""
     rows = frame.to_dict("records")
@@ -216,7 +220,7 @@ def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -
     low, high = min([0.0, *gains]), max([1.0, *gains])
     marks = [mark for mark in (-4, -2, -1, 0, 1, 2, 4, 6) if low - 0.2 <= mark <= high + 0.2]
     figure.update_xaxes(
-        range=[low * 1.1, high * 1.35],
+        range=[low * 1.1, high + _WORDS_ROOM * (high - low)],
         tickvals=marks,
         ticktext=[format_ratio(2.0**mark) for mark in marks],
         title_text="time of the step before over its own, log scale",

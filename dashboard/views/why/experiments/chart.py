@@ -54,8 +54,8 @@ def without(found: Inside, look: Look, cell: CellName) -> Chart:
         ends = error_bars([Estimate(row["ns"], row["low_ns"], row["high_ns"])], color=look.tones.text)
         shape = {"y": [place], "width": 0.7, "showlegend": False, "error_x": ends}
         add_bars(figure, [row["ns"]], [text(_words(row))], marker={"color": color, **look_of_bar}, **shape)
-    changes = [f" · {_change(row['ns'] / original)}" if change else "" for row, change in zip(rows, altered, strict=True)]
-    words = [f"<b>{text(format_duration(row['ns']))}</b>{text(change)}" for row, change in zip(rows, changes, strict=True)]
+    changes = [f"  {text(_change(row['ns'] / original))}" if change else "" for row, change in zip(rows, altered, strict=True)]
+    words = [f"<b>{text(format_duration(row['ns']))}</b>{change}" for row, change in zip(rows, changes, strict=True)]
     write_beside(figure, [max(row["ns"], row["high_ns"]) for row in rows], words)
     scale(figure, "", float(frame[["ns", "high_ns"]].max().max()), 1.25)
     longer = found.assembled_over_original

@@ -13,7 +13,7 @@ from warpladder.data import store
 from warpladder.data.occupancy import Limits
 
 _COLUMNS: Final = {
-    "name": st.column_config.TextColumn("Kernel", width=165),
+    "name": st.column_config.TextColumn("Kernel", width=230),
     "choice": st.column_config.TextColumn("Choice", width=95),
     "registers": st.column_config.NumberColumn("Registers", help="Of a thread.", width=68),
     "shared_bytes": st.column_config.NumberColumn("Shared", help="Bytes of a block, static and dynamic.", width=62),
