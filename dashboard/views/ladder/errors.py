@@ -13,7 +13,7 @@ from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks
 
 #: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.
-_LEFT_FACTOR: Final = 0.5
+_LEFT_FACTOR: Final = 0.6
 _ASIDE: Final = 0.12
 #: The fewest decades of an axis, so that some tick is on it.
 _LEAST_SPAN: Final = 1.0

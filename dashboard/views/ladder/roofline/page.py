@@ -81,13 +81,14 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
 
 def _without_operations(run: store.Run, workload: str) -> NoReturn:
     """Lead to the percent of floor of a workload that only moves data. Ends the page."""
-    st.info(
-        plain(
-            f"The cases of {workload} count no operations, so its variants have no place under a roof of arithmetic. "
-            "The % of floor shows how near each variant is to the memory's ceiling:"
-        )
-    )
     link = state.link(workload=workload)
-    pages.link("sizes", "% of floor over sizes →", **link, metric="percent_of_floor")
-    pages.link("ladder", "% of floor rung by rung →", **link)
-    widgets.end_empty()
+    with st.container():  # else all would stand in the line of the controls
+        st.info(
+            plain(
+                f"The cases of {workload} count no operations, so its variants have no place under a roof of arithmetic. "
+                "The % of floor shows how near each variant is to the memory's ceiling:"
+            )
+        )
+        pages.link("sizes", "% of floor over sizes →", **link, metric="percent_of_floor")
+        pages.link("ladder", "% of floor rung by rung →", **link)
+        widgets.end_empty()
