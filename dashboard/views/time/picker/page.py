@@ -156,7 +156,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
     variants = len(frame[["workload", "variant"]].drop_duplicates())
     cases = len(frame[["workload", "case"]].drop_duplicates())
     compared = "compared on all pages" if naming == runs.picked(run) else "not compared yet"
-    found = (counted(variants, "variant"), counted(cases, "case"), counted(frame["n"].sum(), "sample"))
+    found = (counted(variants, "variant"), counted(cases, "case"), counted(int(frame["n"].sum()), "sample"))
     st.markdown("**{}** × **{}**, **{}** · {}".format(*found, compared))
     widgets.table(
         frame.assign(device_ns=frame["device_ns"] / 1e3, operation_ns=frame["operation_ns"] / 1e3),
