@@ -131,6 +131,10 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     return Chart(slug("occupancy", workload, case), title, figure, frame, note)
 
 
+#: The words of bars that end here or later reach the line at 1.
+_BEFORE_LINE: Final = 0.7
+
+
 def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
     """Bytes of device memory of `query.best`, not empty, over the case's least bytes where these are known."""
     rows = frame.to_dict("records")
@@ -141,7 +145,9 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     largest = float(np.nanmax([*frame[column].astype(float), 1.0]))
     moved = [f"  {text(format_bytes(row['dram_bytes']))}" if relative and pd.notna(row["dram_bytes"]) else "" for row in rows]
     words = [f"<b>{text(write(row[column]))}</b>{beside}" for row, beside in zip(rows, moved, strict=True)]
-    write_beside(figure, frame[column].astype(float).fillna(0.0), words, 5)
+    ends = frame[column].astype(float).fillna(0.0)
+    # The words of a bar that ends a little before the line stand behind the line, which would cross them.
+    write_beside(figure, ends.mask(ends.between(_BEFORE_LINE, 1.0), 1.0) if relative else ends, words, 5)
     if relative:
         figure.add_vline(x=1, line={"color": look.tones.text, "width": 1.5, "dash": "dash"})
     scale(figure, "DRAM bytes over the least" if relative else "DRAM bytes", largest, 1.5, write)

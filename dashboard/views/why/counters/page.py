@@ -20,9 +20,10 @@ _TOPICS: Final = {
     "rules": "Rules",
     "metrics": "All metrics",
 }
+_CONFIG_PX: Final = 130
 _MEMORY: Final = {
     "variant": "Variant",
-    "config": "Config",
+    "config": st.column_config.TextColumn("Config", width=_CONFIG_PX),
     "dram_read_mb": widgets.number("DRAM read, MB", style="%.1f"),
     "dram_write_mb": widgets.number("written, MB", style="%.1f"),
     "l1_hit_percent": widgets.number("L1 hits, %", style="%.1f"),
@@ -42,7 +43,7 @@ _MEMORY: Final = {
 }
 _READINGS: Final = {
     "variant": "Variant",
-    "config": "Config",
+    "config": st.column_config.TextColumn("Config", width=_CONFIG_PX),
     "kernel": st.column_config.TextColumn("Kernel", width="small"),
     "launch_index": st.column_config.NumberColumn("Launch", width=60),
     "metric": st.column_config.TextColumn("Metric", width="medium"),
@@ -54,7 +55,7 @@ _READINGS: Final = {
 
 _BESIDE: Final = {
     "variant": "Variant",
-    "config": "Config",
+    "config": st.column_config.TextColumn("Config", width=_CONFIG_PX),
     "ours": "Limit",
     "theirs": "Nsight Compute",
     "agree": st.column_config.CheckboxColumn("Agree", width="small"),
@@ -132,7 +133,8 @@ def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> Non
         st.markdown(f"**The limit of {agree} of {len(beside)} variants is the one that Nsight Compute names.**")
         widgets.table(beside, column_config=_BESIDE, height=widgets.height(beside, 8, 320))
     name = state.choose("rules_of", "Findings about", list(dict.fromkeys(findings["variant"])))
-    widgets.table(findings[findings["variant"] == name], column_config=_FINDINGS, height=380)
+    shown = findings[findings["variant"] == name]
+    widgets.table(shown, column_config=_FINDINGS, height=widgets.height(shown, 10, 380))
     st.caption("Words and estimates are those of Nsight Compute.")
 
 
