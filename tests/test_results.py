@@ -70,6 +70,7 @@ CUDNN3, COMPILED3 = ("cudnn", "cudnn", "cudnn_nhwc_tf32"), ("torch_compile", "to
 GENERATOR: Final = (COMPILED3, ("cudnn", "cudnn", "cudnn_nhwc_tf32"))
 CUBLAS3: Final = ("cublas", "cublas", "cublas_tf32")
 CUBLASLT3: Final = ("cublaslt_own_d", "cublaslt_own_d", "cublaslt_own_d_tf32")
+LIBRARY3, TORCH3 = ("cublaslt",) * 3, ("torch",) * 3
 SMALL: Final = ("n=128", "n=256", "n=512")
 COMPILED, AUTOTUNED = ("torch_compile",) * 3, ("torch_compile_autotuned",) * 3
 CONVOLUTION: Final = (("npp",), ("cupy_ndimage",), ("cudnn",))
@@ -88,6 +89,14 @@ ROWS: Final = (
     Row("matrix product 128³, 256³, 512³, TF32", "H200 mlp_gemm, small sizes", "mlp_gemm", SMALL, ("tf32",),
         (CUBLASLT3[2:] * 3, CUBLAS3[2:] * 3)),
     *(Row(f"matrix product {n}³", "H200 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (1024, 4096, 8192)),
+    *(Row(f"matrix product in {kind.upper()}, {sizes}", f"H200 gemm_{kind}", f"gemm_{kind}", cases, (kind,), peers)
+      for kind in ("bf16", "fp8")
+      for sizes, cases, peers in (
+          ("256³, 512³, 2048³", tuple(f"n={n}" for n in (256, 512, 2048)), (LIBRARY3, TORCH3)),
+          ("1024³, 4096³, 8192³", tuple(f"n={n}" for n in (1024, 4096, 8192)), (LIBRARY3, TORCH3)),
+          ("4096x4096x14336, 3000³", ("shape=4096x4096x14336", "shape=3000x3000x3000"),
+           (LIBRARY3[:2], TORCH3[:2] if kind == "bf16" else ("torch", ""))),
+      )),
     Row("element-wise operations, 8192²: softmax", "H200 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(COMPILED, AUTOTUNED, ("torch",) * 3)),
     Row("element-wise operations, 8192²: subtract", "H200 mlp_elementwise", "mlp_elementwise",
