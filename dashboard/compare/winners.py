@@ -1,6 +1,6 @@
 """The winner of each charted case, in every precision that a rung has."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -103,8 +103,9 @@ def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ..
     charted = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
     best = best_config(in_timing(cells(data), workload, timing)).merge(charted, on="case", how="left")
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
+    cells = dict(zip(best.index, records(best), strict=True))
     contests = {
-        (str(case), place): _decided(data, timing, precision, rows)
+        (str(case), place): _decided(data, timing, precision, rows, cells)
         for place, precision in enumerate(precisions(best))
         for case, rows in compared(best, precision).groupby("case", sort=False)
     }
@@ -112,18 +113,21 @@ def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ..
     return tuple(contests[key] for key in sorted(contests, key=lambda key: (order.index(key[0]), key[1])))
 
 
-def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) -> Winner | UndecidedCase:
+def _decided(
+    data: RunData, timing: Timing, precision: str, rows: pd.DataFrame, cells: Mapping[Hashable, Cell]
+) -> Winner | UndecidedCase:
     """The fastest of the rows of one case that may be called best, and its margin over the second.
 
     Args:
         rows: by time.
+        cells: the rows as cells, by their index.
     """
     good = rows[is_trusted(rows)]
     passed = passed_over(rows, good.head(1))
     if good.empty:
         assert passed is not None
         return UndecidedCase(str(rows["case"].iloc[0]), precision, passed)
-    first, *others = records(good.head(2))
+    first, *others = (cells[place] for place in good.index[:2])
     runner_up, margin, word = "", Estimate.unknown(), ""
     for second in others:
         comparison = CaseTimes.of(data, first.workload, first.case, timing).judge(first.entry, second.entry)

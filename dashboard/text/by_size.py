@@ -94,6 +94,7 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantO
     """The mark of the fastest of each case and precision, and of those that it is not known to be faster than."""
     every = best_config(in_timing(cells(data), workload, timing))
     every = every[is_trusted(every)].sort_values("median_ns", kind="stable")
+    cells_of = dict(zip(every.index, records(every), strict=True))
     marks: dict[tuple[_VariantOn, str], str] = {}
     for winner in best_per_case(data, workload, timing):
         first = winner.cell
@@ -102,7 +103,7 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantO
         rivals = compared(
             every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], winner.compared_in
         )
-        for cell in records(rivals):
+        for cell in map(cells_of.__getitem__, rivals.index):
             if _variant_on(cell) == _variant_on(first):
                 continue
             if times.judge(first.entry, cell.entry).verdict == "faster":
