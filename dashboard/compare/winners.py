@@ -103,9 +103,9 @@ def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ..
     charted = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
     best = best_config(in_timing(cells(data), workload, timing)).merge(charted, on="case", how="left")
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
-    cells = dict(zip(best.index, records(best), strict=True))
+    of_rows = dict(zip(best.index, records(best), strict=True))
     contests = {
-        (str(case), place): _decided(data, timing, precision, rows, cells)
+        (str(case), place): _decided(data, timing, precision, rows, of_rows)
         for place, precision in enumerate(precisions(best))
         for case, rows in compared(best, precision).groupby("case", sort=False)
     }
@@ -114,20 +114,20 @@ def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ..
 
 
 def _decided(
-    data: RunData, timing: Timing, precision: str, rows: pd.DataFrame, cells: Mapping[Hashable, Cell]
+    data: RunData, timing: Timing, precision: str, rows: pd.DataFrame, of_rows: Mapping[Hashable, Cell]
 ) -> Winner | UndecidedCase:
     """The fastest of the rows of one case that may be called best, and its margin over the second.
 
     Args:
         rows: by time.
-        cells: the rows as cells, by their index.
+        of_rows: the rows as cells, by their index.
     """
     good = rows[is_trusted(rows)]
     passed = passed_over(rows, good.head(1))
     if good.empty:
         assert passed is not None
         return UndecidedCase(str(rows["case"].iloc[0]), precision, passed)
-    first, *others = (cells[place] for place in good.index[:2])
+    first, *others = (of_rows[place] for place in good.index[:2])
     runner_up, margin, word = "", Estimate.unknown(), ""
     for second in others:
         comparison = CaseTimes.of(data, first.workload, first.case, timing).judge(first.entry, second.entry)
