@@ -95,8 +95,8 @@ def _others(run: store.Run) -> list[_ShownLine]:
 
 def _recording(run: store.Run, own: list[_ShownLine]) -> None:
     """The winners, whether to believe them, what moved since the last comparable run, and what to do next."""
-    if len(own) == 1 and (headline := _headline(own[0].line.best)):
-        st.markdown(f"## {plain(headline)}")
+    if len(own) == 1 and (words := headline(own[0].line.best)):
+        st.markdown(f"## {plain(words)}")
     _table(own, "own")
     verdict = runs.ask(run, trust.verdict, ROOT)
     with st.container(gap="xxsmall"):
@@ -116,16 +116,18 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
     pinned.show_run(run)
 
 
-def _headline(best: Cell) -> str:
-    """`conv2d: v09_loads_first takes 128 µs (127 µs to 129 µs), 96.1 % of the floor, 1.90× npp`; empty without a winner."""
+def headline(best: Cell) -> str:
+    """`conv2d: v09_loads_first wins with 128 µs (127 µs to 129 µs), 96.1 % of its limit, 1.90× npp`; empty without a winner. Where a peer is
+    as fast or faster, no rung wins."""
     if not best.median_ns.known:
         return ""
-    won = f"is tied with {best.tied_with}:" if best.tied_with else "wins with"
+    won = "wins with" if best.over_peer_verdict in ("", "faster") else "is the fastest rung with"
+    won = f"is tied with {best.tied_with}:" if best.tied_with else won
     parts = [
         f"{best.workload}: {best.variant} {won} {format_duration(best.median_ns.value)} ({format_ends(best.median_ns, format_duration)})"
     ]
     parts += [f"{format_percent(best.percent_of_floor.value)} of its limit"] if best.percent_of_floor.known else []
-    parts += [f"{format_ratio(best.over_peer.value)} {best.peer}"] if best.over_peer.known else []
+    parts += [_over_peer(best)] if best.over_peer.known else []
     return ", ".join(parts)
 
 
@@ -437,6 +439,11 @@ def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> Styler:
     return frame.assign(**distinct).style.format(texts, na_rep=NOTHING)
 
 
+def _over_peer(best: Cell) -> str:
+    """`1.90× npp`, or `tied with npp`."""
+    return f"{'tied with' if best.over_peer_verdict == 'tied' else format_ratio(best.over_peer.value)} {best.peer}"
+
+
 def _distinct(values: "pd.Series[float]") -> "pd.Series[float]":
     """The figures with equal ones moved apart by the least that a float can, so that each has its own words."""
     numbers = values.to_numpy(copy=True)
@@ -451,11 +458,10 @@ def _words(line: Line) -> tuple[str, ...]:
     """The words of each column of `_WORDED`."""
     best, time = line.best, line.best.median_ns
     is_baseline = bool(best.variant) and best.variant == best.baseline
-    peer = "tied with" if best.over_peer_verdict == "tied" else format_ratio(best.over_peer.value)
     speedup = "tied" if best.verdict == "tied" else format_ratio(best.speedup.value)
     return (
         format_percent(best.percent_of_floor.value),
         f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING,
         "itself" if is_baseline else speedup,
-        f"{peer} {best.peer}" if best.peer else NOTHING,
+        _over_peer(best) if best.peer else NOTHING,
     )

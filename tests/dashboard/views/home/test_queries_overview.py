@@ -7,9 +7,10 @@ import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from tests.synthetic import made_runs
-from warpladder.dashboard.compare.overview import overview
+from warpladder.dashboard.compare.overview import lines, overview
 from warpladder.dashboard.core.axes import Timing, timings
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.views.home.page import headline
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow
@@ -100,3 +101,18 @@ def test_badges_say_what_is_distrusted_and_do_not_count_specimens(recorded: tupl
     assert found["conv2d"][:3] == ("1 cell flagged: throttling", "1 wrong result", "2 cells failed")
     assert "source changed since: v02_template" in found["tensor_transpose"]
     assert not any("constant_time" in badge for badge in found["tensor_transpose"])
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("H200 gemm_bf16", "v07_equal_shares is the fastest rung with 1.35 ms"),
+        ("H200 call_routes", "v01_padded_tile is the fastest rung with 39.5 µs"),
+        ("H200 gemm_fp8", "v07_narrow_last is tied with v04_clusters: 709 µs"),
+        ("H200 cnn_conv", "wins with"),
+    ],
+)
+def test_no_rung_wins_where_a_peer_is_as_fast_or_faster(label: str, words: str) -> None:
+    line, *_ = lines(load(store.find_run(label, [store.RECORDED])))
+    assert words in headline(line.best)
+    assert ("wins" in headline(line.best)) == (words == "wins with")
