@@ -87,12 +87,12 @@ def _compile_ahead(
 ) -> AbstractContextManager[Compiling]:
     from warpladder.collectors.cuda import compile_ahead
 
-    architectures: Sequence[str] = ()
-    if on_gpu:
-        from warpladder.collectors.cuda.gpu_state import architectures as of_gpus
+    if not on_gpu:
+        return compile_ahead.Ahead(compile_ahead.jobs_of(plan, (), libraries), report, check)
+    from warpladder.collectors.cuda import gpu_state
 
-        architectures = of_gpus()
-    return compile_ahead.Ahead(compile_ahead.jobs_of(plan, architectures, libraries), report, check)
+    jobs = compile_ahead.jobs_of(plan, gpu_state.architectures(), libraries)
+    return compile_ahead.Ahead(jobs, report, check, gpu_state.least_memory())
 
 
 def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Mapping[str, Any]]]:

@@ -8,6 +8,7 @@ processes that compile are stopped. A compile error is ignored here: the measuri
 
 import inspect
 import json
+import math
 import os
 import queue
 import signal
@@ -43,6 +44,8 @@ from warpladder.workloads.declare.stepwise import Stepwise
 
 #: Compiling ahead is given up after this many seconds without a finished job.
 _PATIENCE_S: Final = 120.0
+#: Bytes that the context of a process on a GPU and its arrays may take.
+_BYTES_A_PROCESS: Final = 2 << 30
 #: Seconds after which all processes that compile have stopped; their guard takes 0.1 s.
 _STOPPED_S: Final = 0.2
 _RUN_ONCE: Final = "run once"
@@ -252,10 +255,14 @@ class Ahead(AbstractContextManager["Ahead"]):
         report: called with the number of finished jobs, the number of all jobs, and the seconds so far with the job that took longest, in
             seconds of processor time.
         check: called ten times a second; an exception that it raises ends the wait.
+        gpu_bytes: memory of the GPU. Where it does not hold the arrays of all processes, the first wait is for all jobs, so that these end.
     """
 
-    def __init__(self, jobs: Mapping[Job, Sequence[int]], report: JobProgress, check: Callable[[], object]) -> None:
+    def __init__(
+        self, jobs: Mapping[Job, Sequence[int]], report: JobProgress, check: Callable[[], object], gpu_bytes: float = math.inf
+    ) -> None:
         self._needed_by, self._report, self._check = list(jobs.values()), report, check
+        self._all_at_once = gpu_bytes < len(os.sched_getaffinity(0)) * _BYTES_A_PROCESS
         self._open = set(range(len(jobs)))
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._longest, self._waited_s = (0.0, ""), 0.0
@@ -273,6 +280,7 @@ class Ahead(AbstractContextManager["Ahead"]):
         Args:
             numbers: positions in `plan.jobs`; none for all cases.
         """
+        numbers = () if self._all_at_once else numbers
         if not self._needs(numbers):
             return
         self._tell(signal.SIGCONT)

@@ -95,6 +95,11 @@ def architectures() -> tuple[str, ...]:
     return tuple(dict.fromkeys("sm_{}{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)) for handle in _gpus()))
 
 
+def least_memory() -> int:
+    """Return the bytes of the GPU of this host that has the least. Creates no CUDA context."""
+    return min(int(pynvml.nvmlDeviceGetMemoryInfo(handle).total) for handle in _gpus())
+
+
 def all_divided() -> bool:
     """Whether every GPU of this host is divided into instances (MIG). Creates no CUDA context."""
     return all(map(_is_divided, _gpus()))

@@ -131,6 +131,15 @@ def test_a_case_waits_for_what_it_needs_and_nothing_compiles_while_it_is_measure
         assert time.monotonic() - began < 0.1
 
 
+def test_a_small_gpu_measures_beside_no_process_that_compiles() -> None:
+    jobs = {RunOnce("conv2d", "", name, "", "n=256", ""): [number] for number, name in enumerate(("one", "other"))}
+    with compile_ahead.Ahead(jobs, lambda *report: None, lambda: None, 1 << 30) as ahead:
+        ahead.wait_for(0)
+        began = time.monotonic()
+        ahead.wait_for(1)
+        assert time.monotonic() - began < 0.1  # nothing was left
+
+
 def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_variant_until_the_cache_notes_it() -> None:
     asked = Request(
         ["mlp_training", "conv2d"],
