@@ -4,6 +4,7 @@ Each page has a process of its own, in which Home was drawn before, as in a serv
 and of a browser's drawing are not counted.
 """
 
+import gc
 import logging
 import subprocess
 import sys
@@ -35,6 +36,8 @@ def measure(page: str) -> None:
         begin = time.process_time()
         ahead.compute()
         ahead.draw()
+        gc.collect()
+        gc.freeze()  # as the server does: else Streamlit looks through all of it after each page
         before = time.process_time() - begin
         home = AppTest.from_file(str(server.APP), default_timeout=600)
         home_s = [_drawn(home) for _ in range(2)]
