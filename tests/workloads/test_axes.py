@@ -99,7 +99,7 @@ def test_a_quick_run_begins_with_the_largest_case_of_every_workload() -> None:
     plan = make_plan(Request())
     names = [name for name in registry.names() if not registry.load(name).draft]
     first = plan.jobs[: len(names)]
-    assert [job.workload.name for job in first] == names
+    assert sorted(job.workload.name for job in first) == sorted(names)  # those that compile quickly come first
     assert {job.workload.name: job.case for job in first}["conv2d"] == "n=1024"
     assert len(plan.jobs) > len(first)
 
