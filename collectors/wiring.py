@@ -88,11 +88,11 @@ def _compile_ahead(
     from warpladder.collectors.cuda import compile_ahead
 
     if not on_gpu:
-        return compile_ahead.Ahead(compile_ahead.jobs_of(plan, (), libraries), report, check)
+        return compile_ahead.Compilers(compile_ahead.jobs_of(plan, (), libraries), report, check)
     from warpladder.collectors.cuda import gpu_state
 
     jobs = compile_ahead.jobs_of(plan, gpu_state.architectures(), libraries)
-    return compile_ahead.Ahead(jobs, report, check, gpu_state.least_memory())
+    return compile_ahead.Compilers(jobs, report, check, gpu_state.least_memory())
 
 
 def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Mapping[str, Any]]]:

@@ -226,8 +226,8 @@ def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, mach
         inside, under = UNDER_TOOL[planned.name]
         kernel_cache.share_with_libraries()
         # A compiler that runs under a tool takes longer, and Nsight Compute makes some of them crash.
-        with collector_of(inside).compile_ahead(planned.work, lambda *report: None, lambda: None) as ahead:
-            ahead.wait_for()
+        with collector_of(inside).compile_ahead(planned.work, lambda *report: None, lambda: None) as compilers:
+            compilers.wait_for()
         return under(order.request, folder, order.label, order.arguments, stop, inside=inside)[0]
     collector = collector_of(planned.name)
     with (

@@ -115,7 +115,7 @@ class Recorder:
         self._watch, self._plan_ns = Stopwatch(Spent.WAITING), plan_ns
         self._early = self._modules()  # that a child imports before its first question
         self._journal: Journal
-        self._ahead: Compiling
+        self._compilers: Compiling
         self._arguments: Sequence[str] | str = ()
 
     def record(self, data_dir: Path, label: str, arguments: Sequence[str] | str, stop: Stop | None = None) -> tuple[str, int]:
@@ -144,7 +144,7 @@ class Recorder:
             )
             try:
                 try:
-                    with self._compiling() as self._ahead:
+                    with self._compiling() as self._compilers:
                         self._wait_for_code(0)
                         with self._watch.phase(Spent.CEILINGS):
                             self._describe()
@@ -179,7 +179,7 @@ class Recorder:
         """Wait until all is compiled that a case of the plan needs. The budget is for measuring: the wait takes nothing of it."""
         started = time.monotonic()
         with self._watch.phase(Spent.COMPILE):
-            self._ahead.wait_for(number)
+            self._compilers.wait_for(number)
         self._began += time.monotonic() - started
 
     def _modules(self) -> list[str]:

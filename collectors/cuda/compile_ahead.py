@@ -247,7 +247,7 @@ def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, 
             yield Kernels(*astuple(compilation))
 
 
-class Ahead(AbstractContextManager["Ahead"]):
+class Compilers(AbstractContextManager["Compilers"]):
     """Does the jobs in processes of their own, one per core, which go on only while `wait_for` waits.
 
     Args:

@@ -310,12 +310,12 @@ def coded(slow: Sequence[Profile], fast: Sequence[Profile], times_ns: tuple[floa
 
 
 def _held_up(changes: Mapping[str, float], slow: Sequence[Profile], fast: Sequence[Profile]) -> Mapping[str, float] | None:
-    """The changes where one kind of access holds up all others: warps then wait at instructions that are no more than before. Its own is the
-    time of work that was not executed more often, and of the instructions at its lines that are executed as often as the access.
+    """The changes where one kind of access holds up all others, so that warps wait at instructions that are no more than before. It gets the
+    time of work that is no more, and of the instructions at its own lines that are executed as often as it.
 
-    None unless lanes do one kind of access to memory that the other blocks share much more often, and no other kind.
+    None unless lanes do exactly one of `_HOLDING_UP` much more often.
     """
-    grown = [work for work in _PASSED_ON if _lanes_of(work, slow) > _MUCH_MORE * _lanes_of(work, fast)]
+    grown = [work for work in _HOLDING_UP if _lanes_of(work, slow) > _MUCH_MORE * _lanes_of(work, fast)]
     if len(grown) != 1:
         return None
     (culprit,) = grown
@@ -335,14 +335,15 @@ def _is_no_more(work: str, slow: Sequence[Profile], fast: Sequence[Profile]) -> 
     return all(of_slow <= _NO_MORE * of_fast for of_slow, of_fast in pairs)
 
 
-#: Work that waits in the same queue as all accesses to memory.
-_PASSED_ON: Final = (Work.ATOMICS, Work.GLOBAL_STORES)
+#: Accesses that fill the queue in which all accesses to memory wait.
+_HOLDING_UP: Final = (Work.ATOMICS, Work.GLOBAL_STORES)
+#: Counts of the slower one over those of the faster one: from the first on, much more; up to the second, no more.
 _MUCH_MORE: Final = 8.0
 _NO_MORE: Final = 1.1
 
 
 def _lanes_of(work: Work, profiles: Sequence[Profile]) -> float:
-    """Lanes that do an access to global memory."""
+    """Lanes that do a class of work in global memory, where atomic operations on shared memory do not count."""
     return sum(
         each.count * count
         for each in profiles
@@ -353,15 +354,15 @@ def _lanes_of(work: Work, profiles: Sequence[Profile]) -> float:
 
 def _part_at_lines(profiles: Sequence[Profile], work: str, culprit: Work) -> float:
     """The part of the time of a class of work that instructions have at the lines of another one, executed as often as that."""
-    at_lines, all_of = 0.0, 0.0
+    part, whole = 0.0, 0.0
     for each in profiles:
         lines = {(each.code.instructions[at].line, count) for at, count in each.readings(metrics.EXECUTED, culprit).items()}
         for at, samples in each.waited_for.items():
             if each.work(at) == work:
-                all_of += each.count * samples
+                whole += each.count * samples
                 if (each.code.instructions[at].line, each.of(metrics.EXECUTED, at)) in lines:
-                    at_lines += each.count * samples
-    return at_lines / all_of if all_of else 0.0
+                    part += each.count * samples
+    return part / whole if whole else 0.0
 
 
 def _explaining(changes: Mapping[str, float], difference: float) -> tuple[float, Sequence[str]]:

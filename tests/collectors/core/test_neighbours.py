@@ -123,8 +123,8 @@ def test_they_are_found_where_functions_are_compiled_ahead(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path / "mine")
     jobs = compile_ahead.jobs_of(make_plan(Request(files=[Path("bench.py")])), [])
     told: list[tuple[int, int, str]] = []
-    with compile_ahead.Ahead(jobs, lambda *report: told.append(report), lambda: None) as ahead:
-        ahead.wait_for()
+    with compile_ahead.Compilers(jobs, lambda *report: told.append(report), lambda: None) as compilers:
+        compilers.wait_for()
     assert [report[:2] for report in told] == [(0, 1), (1, 1)]
     assert list((tmp_path / "numba").rglob("*scale*.nbc"))
 

@@ -56,11 +56,11 @@ def test_the_phases_of_a_run_add_up_to_its_time_and_hold_its_samples(tmp_path: P
 
 
 def test_an_interrupted_run_tells_where_its_time_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: compile_ahead.Ahead, *_: object) -> None:
+    def interrupted(self: compile_ahead.Compilers, *_: object) -> None:
         time.sleep(0.06)
         raise Stopped
 
-    monkeypatch.setattr(compile_ahead.Ahead, "wait_for", interrupted)
+    monkeypatch.setattr(compile_ahead.Compilers, "wait_for", interrupted)
     planned = recording.plan(recording.Order(Request(files=[QUICK_CASES]), tmp_path, []))
     run_id, _ = Recorder(planned.work, collector_of("host_clock")).record(tmp_path, "", [], Stop())
     lines = list(summary.findings(store.open_run(tmp_path / run_id)))

@@ -53,8 +53,8 @@ def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_
 def _compile(jobs: Mapping[Job, Sequence[int]], check: Callable[[], object] = lambda: None) -> list[tuple[int, int, str]]:
     """Compile all jobs, and return what is reported."""
     told: list[tuple[int, int, str]] = []
-    with compile_ahead.Ahead(jobs, lambda *report: told.append(report), check) as ahead:
-        ahead.wait_for()
+    with compile_ahead.Compilers(jobs, lambda *report: told.append(report), check) as compilers:
+        compilers.wait_for()
     return told
 
 
@@ -118,25 +118,25 @@ def test_a_case_waits_for_what_it_needs_and_nothing_compiles_while_it_is_measure
     slow = RunOnce("clock", str(clock), "x", "", "n=1", "")
     quick = RunOnce("conv2d", "", "no_such_variant", "", "n=256", "")
     tick, enough = tmp_path / "tick", tmp_path / "enough"
-    with compile_ahead.Ahead({quick: [0], slow: [1]}, lambda *report: None, lambda: None) as ahead:
+    with compile_ahead.Compilers({quick: [0], slow: [1]}, lambda *report: None, lambda: None) as compilers:
         while not tick.exists():
             time.sleep(0.01)
-        ahead.wait_for(0)
+        compilers.wait_for(0)
         stopped, _ = tick.read_text(), time.sleep(0.3)
         assert tick.read_text() == stopped
         enough.touch()
-        ahead.wait_for(1)
+        compilers.wait_for(1)
         began = time.monotonic()
-        ahead.wait_for()
+        compilers.wait_for()
         assert time.monotonic() - began < 0.1
 
 
 def test_a_small_gpu_measures_beside_no_process_that_compiles() -> None:
     jobs = {RunOnce("conv2d", "", name, "", "n=256", ""): [number] for number, name in enumerate(("one", "other"))}
-    with compile_ahead.Ahead(jobs, lambda *report: None, lambda: None, 1 << 30) as ahead:
-        ahead.wait_for(0)
+    with compile_ahead.Compilers(jobs, lambda *report: None, lambda: None, 1 << 30) as compilers:
+        compilers.wait_for(0)
         began = time.monotonic()
-        ahead.wait_for(1)
+        compilers.wait_for(1)
         assert time.monotonic() - began < 0.1  # nothing was left
 
 

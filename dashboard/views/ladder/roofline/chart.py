@@ -30,7 +30,7 @@ _BELOW_FACTOR: Final = 1.8
 _ABOVE_FACTOR: Final = 1.9
 #: The name of a flat roof begins at its ridge times this.
 _BESIDE: Final = 1.1
-#: Cells of a roof's line. Plotly shows a hover text at points only.
+#: Points of a roof's line. Plotly shows a hover text at points only.
 _VERTICES: Final = 40
 _SMALLEST, _LARGEST = 7.0, 14.0
 
