@@ -199,7 +199,7 @@ def test_three_processes_take_the_rounds_where_nothing_else_is_asked(request_: R
 @pytest.mark.thorough
 @pytest.mark.usefixtures("usual_processes")
 @pytest.mark.parametrize(
-    ("first_s", "budget_s", "processes"), [(0.2, 60.0, 3), (0.8, 2.0, 2), (1.0, 1.5, 1), (2.0, 1.5, 1)], ids=str
+    ("first_s", "budget_s", "processes"), [(0.2, 60.0, 3), (2.0, 5.0, 2), (1.0, 1.5, 1), (2.0, 1.5, 1)], ids=str
 )
 def test_another_process_starts_only_if_it_has_the_time_that_the_first_one_took(
     first_s: float, budget_s: float, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
