@@ -47,14 +47,14 @@ __global__ void local_arrays(const float* __restrict__ x, float* __restrict__ y,
   y[i] = sum;
 }
 
-template <bool SLOW>  // each address comes from the load before
+template <bool SLOW>  // each address comes from the load before; the lanes of a warp read one line of the cache
 __global__ void pointer_chasing(const float* __restrict__ x, float* __restrict__ y, const int* __restrict__ next, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned at = i;
   float sum = 0.0f;
 #pragma unroll 4
   for (int k = 0; k < 64; ++k) {
-    at = SLOW ? next[at] : (at * 5u + 12345u) & (n - 1);
+    at = SLOW ? next[at] : (at + 12352u) & (n - 1);
     if (!SLOW) sum += x[at];
   }
   if (SLOW) sum = x[at];

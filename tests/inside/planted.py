@@ -11,6 +11,7 @@ from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Params, 
 
 _SOURCE: Final = Path(__file__).with_name("planted.cu")
 _SMS: Final = 132  # of the SXM models of H100 and H200
+_STRIDE: Final = 12352  # elements from a read of a chain to the next: whole lines of the cache
 _ONE_BLOCK: Final = 200 << 10  # bytes of shared memory, with which a multiprocessor holds one block
 
 Values = np.ndarray
@@ -69,7 +70,7 @@ def _bins(x: Values) -> Values:
 def _chased(x: Values) -> list[Values]:
     at, found = np.arange(len(x)), []
     for _ in range(64):
-        at = (at * 5 + 12345) & (len(x) - 1)
+        at = (at + _STRIDE) & (len(x) - 1)
         found.append(x[at])
     return found
 
@@ -108,7 +109,7 @@ PAIRS: Final = {
     "bank_conflicts": Pair(1 << 21, _sums_of_rows, 1024, 1024),
     "local_arrays": Pair(_N, _of_local),
     "pointer_chasing": Pair(
-        _N, lambda x: _chased(x)[-1], arguments=("x", "y", "next"), fast_reference=lambda x: sum(_chased(x))
+        1 << 16, lambda x: _chased(x)[-1], arguments=("x", "y", "next"), fast_reference=lambda x: sum(_chased(x))
     ),
     "tail": Pair(*(_SMS * (_SMS + 1) * 256, _twice), of_block=1, blocks=(_SMS + 1, _SMS), is_template=False, shared=_ONE_BLOCK),
     "misaligned_vectors": Pair(1 << 22, lambda x: _four(x).sum(axis=1), arguments=("bytes", "y")),
@@ -150,7 +151,7 @@ def _inputs(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
     pair = pair_of(case)
     inputs: dict[str, np.ndarray] = {"x": rng.random(pair.n, dtype=np.float32) * np.float32(0.75)}
     if "next" in pair.arguments:
-        inputs["next"] = ((np.arange(pair.n, dtype=np.uint32) * 5 + 12345) & (pair.n - 1)).astype(np.int32)
+        inputs["next"] = ((np.arange(pair.n) + _STRIDE) & (pair.n - 1)).astype(np.int32)
     if "bytes" in pair.arguments:
         inputs["bytes"] = _four(inputs["x"]).ravel().view(np.uint8)
     return inputs
