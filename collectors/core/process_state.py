@@ -94,6 +94,7 @@ class ProcessState:
 
 def _of_python() -> tuple[_Setting, ...]:
     """The settings of Python, NumPy and the thread that measures."""
+    depth = sys.getrecursionlimit()
     return (
         *_of_arithmetic(),
         *_of_scheduler(),
@@ -107,7 +108,8 @@ def _of_python() -> tuple[_Setting, ...]:
         ("the context of decimal numbers", _decimal_context, lambda before: decimal.setcontext(decimal.Context(*before))),
         ("when garbage is collected", lambda: (gc.isenabled(), gc.get_threshold()), _set_garbage_collection),
         ("how often Python changes threads", sys.getswitchinterval, sys.setswitchinterval),
-        ("how deep Python calls itself", sys.getrecursionlimit, sys.setrecursionlimit),
+        # A higher limit, which PyTorch's compiler sets, disturbs nobody.
+        ("how deep Python calls itself", lambda: min(sys.getrecursionlimit(), depth), sys.setrecursionlimit),
         ("NumPy's buffer size", np.getbufsize, np.setbufsize),
         ("NumPy's functions", lambda: tuple(get(names) for names, get in _GETTERS), _set_functions_of_numpy),
         ("timers that send signals", _timers, _set_timers),

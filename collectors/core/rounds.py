@@ -17,7 +17,8 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Source
 from warpladder.data.statistics import median_ranks
 
-#: A throttled or interrupted sample is repeated at most this often; then it is kept, with its throttle reasons.
+#: A throttled or interrupted sample is repeated at most this often, and not where so many would take longer than the rounds may; then it is
+#: kept, with its throttle reasons.
 RETRIES: Final = 3
 #: A cell with so many samples that stayed throttled reaches the power limit by itself, and one of which half of the samples, and so many,
 #: stayed interrupted is longer than the system's slices of time: no more of its samples are repeated.
@@ -255,7 +256,8 @@ def run_rounds(
             interrupted = result.kept_interrupted[entry.cell]
             is_long = interrupted >= STEADY and 2 * interrupted >= result.sample_counts[entry.cell]
             is_steady = is_long or result.kept_throttled[entry.cell] >= STEADY
-            reading, retaken = _take_undisturbed(entry, number, take, 0 if is_steady else RETRIES)
+            longest_ns = 0.0 if is_steady else 1e9 * limits.seconds / RETRIES
+            reading, retaken = _take_undisturbed(entry, number, take, longest_ns)
             result.discarded += retaken
             result.sample_counts[entry.cell] += 1
             if reading.throttled:
@@ -323,8 +325,13 @@ def relative_half_width(durations_ns: Sequence[int]) -> float:
     return (ordered[high] - ordered[low]) / twice if twice else 0.0
 
 
-def _take_undisturbed(entry: Entry, number: int, take: Callable[[Entry, int], Reading], retries: int) -> tuple[Reading, int]:
-    """Take a reading, and repeat it while it is throttled or interrupted. Returns it and the number of readings discarded under throttling."""
+def _take_undisturbed(
+    entry: Entry, number: int, take: Callable[[Entry, int], Reading], longest_ns: float
+) -> tuple[Reading, int]:
+    """Take a reading, and repeat it while it is throttled or interrupted, unless it is longer than `longest_ns`.
+
+    Returns it and the number of readings discarded under throttling.
+    """
     taken = discarded = 0
     while True:
         try:
@@ -333,6 +340,6 @@ def _take_undisturbed(entry: Entry, number: int, take: Callable[[Entry, int], Re
             raise
         except BaseException as error:  # a variant may raise SystemExit
             raise SampleFailed(entry.cell) from error
-        if not (reading.throttled or reading.interrupted) or taken == retries:
+        if not (reading.throttled or reading.interrupted) or taken == RETRIES or reading.duration_ns > longest_ns:
             return reading.without_others(), discarded
         taken, discarded = taken + 1, discarded + reading.throttled

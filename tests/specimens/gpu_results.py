@@ -280,7 +280,7 @@ for bench in (unwritten, various):
 # -- kept results ------------------------------------------------------------------------------------------------------------------
 
 #: So much work for so few inputs that it pays to recognise them.
-product = warpladder.Benchmark("specimens_gpu_product", arrays="torch", n=[1024], k=[512], flops=lambda n, k: 2 * n * n * k)
+product = warpladder.Benchmark("specimens_gpu_product", arrays="torch", n=[2048], k=[1024], flops=lambda n, k: 2 * n * n * k)
 
 
 @product.inputs

@@ -7,7 +7,7 @@ from warpladder.workloads.gemm_bf16 import cublaslt, host, peers
 from warpladder.workloads.gemm_bf16.problem import AXES, BF16, Problem
 from warpladder.workloads.gemm_bf16.rungs import CUDA_VARIANTS
 
-_ON_ONE_CORE = up_to(3, "GFLOP", lambda case: case.flops / 1e9)
+_ON_ONE_CORE = up_to(1, "GFLOP", lambda case: case.flops / 1e9)
 _ON_NUMBA = up_to(18, "GFLOP", lambda case: case.flops / 1e9)
 _ON_BLAS = up_to(138, "GFLOP", lambda case: case.flops / 1e9)
 

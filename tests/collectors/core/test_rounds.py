@@ -127,6 +127,17 @@ def test_an_interrupted_sample_is_taken_again_until_a_cell_is_longer_than_a_slic
     assert result.kept_interrupted == {B: 10} and not result.discarded
 
 
+def test_a_sample_is_not_taken_again_where_that_takes_longer_than_the_rounds_may() -> None:
+    calls: Counter[int] = Counter()
+
+    def take(entry: Entry, number: int) -> Reading:
+        calls[number] += 1
+        return Reading(100_000_000, interrupted=True)
+
+    run(take, Limits(max_rounds=6, seconds=0.2))
+    assert calls == {number: len(ENTRIES) for number in range(6)}
+
+
 def test_a_sample_that_stays_throttled_is_kept_and_counted() -> None:
     calls = Counter[tuple[Cell, int, int]]()
 
