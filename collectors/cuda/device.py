@@ -283,7 +283,13 @@ class CudaDevice:
         return self.without_events(duration_ns) / executions, held
 
 
-@cache
 def current_device() -> CudaDevice:
-    """The process's GPU, set up on first use."""
+    """The process's GPU, set up on first use. Its stream becomes the current one of this thread: CuPy keeps one for each thread."""
+    device = _set_up()
+    device.stream.use()
+    return device
+
+
+@cache
+def _set_up() -> CudaDevice:
     return CudaDevice()

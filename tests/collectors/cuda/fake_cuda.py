@@ -196,7 +196,7 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
 def install_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
     """The bench of CUDA events on this CuPy, whose kernels need no compiler and do nothing."""
     module = install(monkeypatch, log, "events")
-    device = module.current_device.__wrapped__.__globals__
+    device = module.current_device.__globals__
     monkeypatch.setitem(device, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
     monkeypatch.setitem(device, "compile_variant", compiled)
     monkeypatch.setattr(device["CudaDevice"], "fingerprint", lambda device, array: 0)

@@ -186,7 +186,7 @@ def bench_on(monkeypatch: pytest.MonkeyPatch, meter: Callable[[], Any]) -> Any:
     """A bench of energy on a CuPy that computes nothing, with `meter` in place of the meter of its GPU."""
     module = install(monkeypatch, [], "energy_bench")
     events = module.CudaBench.__init__.__globals__
-    device = events["current_device"].__wrapped__.__globals__
+    device = events["current_device"].__globals__
     state = SimpleNamespace(read=lambda: dict.fromkeys(NO_GPU_STATE, 4), others=lambda: ("/bin/p7 (process 7)",))
     for where in (events, device):
         monkeypatch.setitem(where, "compile_variant", compiled)
