@@ -1,4 +1,4 @@
-"""Compares a variant's outputs with references, element for element. Works on NumPy and CuPy arrays.
+"""Compares a variant's outputs with references, element for element, in host memory or, with a function of the bench, on a device.
 
 NumPy's functions are taken when this module is imported, which is before a user's file is. So a variant that replaces them does not
 change what is compared.
@@ -18,9 +18,8 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.rounding import LEAST_LOST, Rounding
 from warpladder.workloads.api import Array, Compared
 
-#: Elements compared at once: few enough for the processor's caches, and enough to keep a device busy.
-_HOST_CHUNK: Final = 1 << 16
-_DEVICE_CHUNK: Final = 1 << 24
+#: Elements compared at once: few enough for the processor's caches.
+_CHUNK: Final = 1 << 16
 #: Elements of a tile: neighbours in the order of the output. Chunks are whole tiles. The root mean square of so many independent rounding
 #: errors is within a tenth of the error of all, and an error that is the same for a whole row is at most a few times as large.
 TILE: Final = 1024
@@ -140,12 +139,20 @@ class _Errors:
         return max(self.rel_l2(0.0), worst / TILE_FACTOR, self.max_rel(0.0) / LARGEST_FACTOR)
 
 
+#: The errors of some elements in a row: sums of squares of errors and of references by tile; the largest error and reference; numbers of
+#: elements that are different, lost, not finite, and finite, as in `_Errors`.
+PartOfErrors = tuple[np.ndarray, np.ndarray, tuple[float, float], tuple[int, int, int, int]]
+#: Gives them of an output and its reference on a device, with the other arguments of `_errors_of_part`.
+ErrorsOnDevice = Callable[[Array, Array, bool, float, float], PartOfErrors]
+
+
 def compare(
     outputs: Mapping[str, Array],
     references: Mapping[str, Array],
     tolerance: float | Mapping[str, float],
     rounding: Callable[[], Rounding | None] = lambda: None,
     comparisons: Mapping[str, Compared] = MappingProxyType({}),
+    on_device: ErrorsOnDevice | None = None,
 ) -> Agreement:
     """Compare every element of every output with its reference. Whole numbers and truth values must be equal.
 
@@ -163,20 +170,21 @@ def compare(
         tolerance: largest rel_l2_error that passes, of all outputs or by name; 0 requires equality.
         rounding: gives that other run, or None.
         comparisons: how outputs are compared in another way, by name.
+        on_device: finds the errors of arrays on a device.
 
     Returns:
         Whether the outputs agree, and their errors: the errors of the outputs that need not be equal, where there are some. NaN where
         all are compared in another way.
     """
     if comparisons:
-        return _compared_otherwise(outputs, references, tolerance, rounding, comparisons)
+        return _compared_otherwise(outputs, references, tolerance, rounding, comparisons, on_device)
     limits = {name: tolerance[name] if isinstance(tolerance, Mapping) else tolerance for name in references}
     exact = {name for name, reference in references.items() if limits[name] == 0 or reference.dtype.kind in "iub"}
     errors: dict[str, _Errors] = {}
     for name, reference in references.items():
         if fault := _misfit(name, outputs.get(name), reference):
             return wrong(fault)
-        errors[name] = _errors(outputs[name], reference, name in exact, _lost_at(limits[name]))
+        errors[name] = _errors(outputs[name], reference, name in exact, _lost_at(limits[name]), on_device=on_device)
     elements = sum(each.count for each in errors.values())
     if faults := [_not_alike(name, each) for name, each in errors.items() if each.not_finite or each.finite]:
         return Agreement(False, math.nan, math.nan, elements, "; ".join(faults), max(limits.values()))
@@ -217,6 +225,7 @@ def _compared_otherwise(
     tolerance: float | Mapping[str, float],
     rounding: Callable[[], Rounding | None],
     comparisons: Mapping[str, Compared],
+    on_device: ErrorsOnDevice | None,
 ) -> Agreement:
     """The agreement of outputs of which some are compared in a way of their own, or brought into another form first."""
     within, right, elements = dict(outputs), dict(references), 0
@@ -245,7 +254,7 @@ def _compared_otherwise(
                 others[name] = verdict[0]
         return replace(second, outputs=others)
 
-    agreement = compare(within, right, tolerance, in_that_form)
+    agreement = compare(within, right, tolerance, in_that_form, on_device=on_device)
     return replace(agreement, verified_elements=agreement.verified_elements + elements)
 
 
@@ -334,18 +343,26 @@ def _lost_at(tolerance: float) -> float:
     return min(_LOST * tolerance, 0.5)
 
 
-def _errors(output: Array, reference: Array, exact: bool, lost_at: float = 0.5, scale: float = 1.0) -> _Errors:
+def _errors(
+    output: Array,
+    reference: Array,
+    exact: bool,
+    lost_at: float = 0.5,
+    scale: float = 1.0,
+    on_device: ErrorsOnDevice | None = None,
+) -> _Errors:
     """The errors of an output, of numbers multiplied by a power of two. Where squares would overflow or vanish, another is chosen."""
-    xp = _functions_of(output)
     flat, expected = output.reshape(-1), reference.reshape(-1)
-    chunk = _HOST_CHUNK if xp is _NUMPY else _DEVICE_CHUNK
+    of_part, chunk = (_errors_of_part, _CHUNK) if _is_on_host(flat) else (on_device, max(flat.size, 1))
+    assert of_part, "arrays on a device come from a bench on one"
     pieces = ((flat[at : at + chunk], expected[at : at + chunk]) for at in range(0, flat.size, chunk))
-    parts = [_errors_of_part(xp, actual, right, exact, lost_at, scale) for actual, right in pieces]
+    parts = [of_part(actual, right, exact, lost_at, scale) for actual, right in pieces]
     errors, sizes, maxima, counts = zip(*parts, strict=True) if parts else ((), (), (), ())
     largest_error, largest_reference = (max(each, default=0.0) for each in zip(*maxima, strict=True)) if parts else (0.0, 0.0)
     if scale == 1.0 and largest_reference and not _SQUARES[0] < largest_reference < _SQUARES[1]:
-        return _errors(output, reference, exact, lost_at, math.ldexp(1.0, min(-math.frexp(largest_reference)[1], 1000)))
-    error_tiles, size_tiles = (_on_host(xp.concatenate(each)) if each else np.empty(0) for each in (errors, sizes))
+        power_of_two = math.ldexp(1.0, min(-math.frexp(largest_reference)[1], 1000))
+        return _errors(output, reference, exact, lost_at, power_of_two, on_device)
+    error_tiles, size_tiles = (_NUMPY.concatenate(each) if each else np.empty(0) for each in (errors, sizes))
     full_tiles, rest = divmod(flat.size, TILE)
     elements = np.array([TILE] * full_tiles + [rest] * bool(rest), dtype=float)
     if full_tiles and rest:  # the last tile takes the rest
@@ -356,40 +373,43 @@ def _errors(output: Array, reference: Array, exact: bool, lost_at: float = 0.5, 
     )
 
 
-def _errors_of_part(
-    xp: Any, actual: Array, right: Array, exact: bool, lost_at: float, scale: float
-) -> tuple[Array, Array, tuple[float, float], tuple[int, int, int, int]]:
-    """Sums of squares of errors and references by tile; the largest of both; numbers of elements as in `_Errors`."""
-    wide = xp.complex128 if actual.dtype.kind == "c" else xp.float64
+def _errors_of_part(actual: np.ndarray, right: np.ndarray, exact: bool, lost_at: float, scale: float) -> PartOfErrors:
+    """The errors of elements in host memory.
+
+    Args:
+        exact: count what is different, else what is lost.
+        lost_at, scale: as for `_errors`.
+    """
+    wide = _NUMPY.complex128 if actual.dtype.kind == "c" else _NUMPY.float64
     value, part = (each.astype(wide, copy=False) for each in (actual, right))
     if scale != 1.0:
         value, part = value * scale, part * scale
     different = lost = not_finite = finite = alike = 0
     with _errstate(over="ignore", invalid="ignore"):  # the square of a large error may overflow, which fails the comparison
-        error, size = xp.abs(value - part), xp.abs(part)
-        squared, sizes = _by_tile(xp, error), _by_tile(xp, size)
-        if not (bool(xp.isfinite(squared).all()) and bool(xp.isfinite(sizes).all())):
+        error, size = _NUMPY.abs(value - part), _NUMPY.abs(part)
+        squared, sizes = _by_tile(error), _by_tile(size)
+        if not (bool(_NUMPY.isfinite(squared).all()) and bool(_NUMPY.isfinite(sizes).all())):
             rounded = right.astype(actual.dtype)  # a number that the output's type cannot hold is infinite in it
-            given = xp.isfinite(rounded)
-            same = ~given & ((actual == rounded) | (xp.isnan(actual) & xp.isnan(rounded)))
-            alike = int(xp.count_nonzero(same & (actual != right)))
-            not_finite = int(xp.count_nonzero(given & ~xp.isfinite(actual)))
-            finite = int(xp.count_nonzero(~given & ~same))
-            error, size = xp.where(given, error, 0.0), xp.where(given, size, 0.0)
-            squared, sizes = _by_tile(xp, error), _by_tile(xp, size)
+            given = _NUMPY.isfinite(rounded)
+            same = ~given & ((actual == rounded) | (_NUMPY.isnan(actual) & _NUMPY.isnan(rounded)))
+            alike = int(_NUMPY.count_nonzero(same & (actual != right)))
+            not_finite = int(_NUMPY.count_nonzero(given & ~_NUMPY.isfinite(actual)))
+            finite = int(_NUMPY.count_nonzero(~given & ~same))
+            error, size = _NUMPY.where(given, error, 0.0), _NUMPY.where(given, size, 0.0)
+            squared, sizes = _by_tile(error), _by_tile(size)
         if exact:
-            different = int(xp.count_nonzero(actual != right)) - alike
+            different = int(_NUMPY.count_nonzero(actual != right)) - alike
         else:
-            lost = int(xp.count_nonzero(error > lost_at * size))
+            lost = int(_NUMPY.count_nonzero(error > lost_at * size))
     return squared, sizes, (float(error.max()) / scale, float(size.max()) / scale), (different, lost, not_finite, finite)
 
 
-def _by_tile(xp: Any, values: Array) -> Array:
+def _by_tile(values: np.ndarray) -> np.ndarray:
     """Sums of squares of tiles."""
     tiled = values.size // TILE * TILE
-    squares = xp.square(values)
-    sums = squares[:tiled].reshape(-1, TILE).sum(axis=1)
-    return sums if tiled == values.size else xp.concatenate([sums, squares[tiled:].sum(keepdims=True)])
+    squares = _NUMPY.square(values)
+    sums: np.ndarray = squares[:tiled].reshape(-1, TILE).sum(axis=1)
+    return sums if tiled == values.size else _NUMPY.concatenate([sums, squares[tiled:].sum(keepdims=True)])
 
 
 def _joined(values: np.ndarray) -> np.ndarray:
@@ -398,17 +418,12 @@ def _joined(values: np.ndarray) -> np.ndarray:
     return joined
 
 
+def _is_on_host(array: Array) -> bool:
+    return isinstance(array, np.ndarray)
+
+
 def _on_host(array: Array) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.get()
-
-
-def _functions_of(array: Array) -> Any:
-    """NumPy's functions for an array in host memory, and the module of CuPy for one on a device."""
-    if isinstance(array, np.ndarray):
-        return _NUMPY
-    import cupy
-
-    return cupy.get_array_module(array)
 
 
 _memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]

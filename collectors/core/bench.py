@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.alterations import multiply
 from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Phase
@@ -252,10 +253,12 @@ class Bench(Protocol):
         passes: scopes and cache states that it can sample.
         inputs, outputs: arrays by name, with the shapes and types that the workload declares for the case.
         communicator: connects the ranks that share the case; they pass a barrier before the clock of a sample starts.
+        on_device: finds the errors of outputs that are on a device; None if outputs are in host memory.
     """
 
     gpus: int
     passes: tuple[Pass, ...]
+    on_device: ErrorsOnDevice | None
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
     communicator: BenchCommunicator

@@ -494,7 +494,7 @@ class Judge:
         outputs = snapshot(outputs)
         problem = self._problems.sets[number]
         rounding, comparisons = partial(problem.rounding, variant), problem.comparisons if variant.reference is None else {}
-        return compare(widened_outputs(outputs, declared), right, tolerances, rounding, comparisons)
+        return compare(widened_outputs(outputs, declared), right, tolerances, rounding, comparisons, self._bench.on_device)
 
 
 class Inspections:

@@ -39,7 +39,6 @@ from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
-from warpladder.workloads.declare.cases import STORAGE
 from warpladder.workloads.declare.stepwise import Stepwise
 
 #: Compiling ahead is given up after this many seconds without a finished job.
@@ -49,7 +48,6 @@ _BYTES_A_PROCESS: Final = 2 << 30
 #: Seconds after which all processes that compile have stopped; their guard takes 0.1 s.
 _STOPPED_S: Final = 0.2
 _RUN_ONCE: Final = "run once"
-_COMPARISON: Final = "comparison"
 
 
 @dataclass(frozen=True)
@@ -92,31 +90,13 @@ class RunOnce:
         return f"{self.workload}/{self.variant}"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Compare arrays on the device, whose functions CuPy compiles at their first use, some seconds each.
-
-    Attributes:
-        dtypes: types of the outputs.
-        mark: cache key of an entry that says that this job was done.
-    """
-
-    dtypes: Sequence[str]
-    mark: str
-
-    @property
-    def name(self) -> str:
-        return "comparison of outputs"
-
-
-Job = Kernels | RunOnce | Comparison
-_KINDS: Final = {kind.__name__: kind for kind in (Kernels, RunOnce, Comparison)}
+Job = Kernels | RunOnce
+_KINDS: Final = {kind.__name__: kind for kind in (Kernels, RunOnce)}
 MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> dict[Job, list[int]]:
-    """Return the jobs of a plan that are not in the cache: kernels, variants that compile at their first call, and the comparison of outputs.
-    What the first case of the plan needs comes first, then what takes longest.
+    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call. What the first case of the plan needs comes first, then what takes longest.
 
     Args:
         plan: the cells to measure.
@@ -126,8 +106,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
     Returns:
         For each job, which cases of the plan need it, as ascending positions in `plan.jobs`.
     """
-    needed: dict[Job, list[int]] = {job: [*range(len(plan.jobs))] for job in _comparison(plan, architectures)}
-    ranks: dict[Job, int] = dict.fromkeys(needed, 0)
+    needed, ranks = dict[Job, list[int]](), dict[Job, int]()
     for number, planned in enumerate(plan.jobs):
         workload = next(each for each in plan.workloads if each.name == planned.workload.name)
         for cell in planned.cells:
@@ -154,19 +133,6 @@ def _jobs_of_cell(
     ):
         file = str(planned.workload.file or "")
         yield RunOnce(planned.workload.name, file, variant.name, format_params(config), *first)
-
-
-def _comparison(plan: Plan, architectures: Sequence[str]) -> Iterator[Comparison]:
-    """The job that compares outputs on the device, if it is not done."""
-    dtypes = set()
-    for planned in plan.jobs:
-        workload = next(each for each in plan.workloads if each.name == planned.workload.name)
-        with suppress(Exception):  # the measuring process reports the error in the status
-            _, outputs = workload.buffers(workload.case(planned.case))
-            dtypes |= {"float32" if buffer.dtype in STORAGE else buffer.dtype for buffer in outputs.values()}
-    mark = kernel_cache.key_of(_COMPARISON, sorted(dtypes), architectures, _versions("cupy"))
-    if architectures and dtypes and not kernel_cache.holds(mark):
-        yield Comparison(tuple(sorted(dtypes)), mark)
 
 
 def _rank(variant: Variant) -> int:
@@ -364,9 +330,6 @@ def _do(job: Job, make_benches: MakeBenches) -> str:
             kernels, constants, options = map(tuple, (job.kernels, job.constants, job.options))
             module = compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
             disassemble(module.cubin)  # here, since parsing takes one core seconds at the end of a recording
-        elif isinstance(job, Comparison):
-            _compare_once(job.dtypes)
-            kernel_cache.write(job.mark, {}, b"")
         else:
             workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
             _run_once(workload, workload.case(job.case), workload.variant(job.variant), job.config, make_benches)
@@ -382,18 +345,6 @@ def _run_once(workload: Workload, case: Case, variant: Variant, config: str, mak
     problem = Problem(workload, case, np.random.default_rng(0))
     bench = make_benches()[variant.kind](workload, case, problem.inputs)
     bench.run(bench.prepare(variant, next(each for each in variant.configs if format_params(each) == config)))
-
-
-def _compare_once(dtypes: Sequence[str]) -> None:
-    """Compare arrays of each type on the device, of a whole tile and a part."""
-    import cupy
-
-    from warpladder.collectors.core.agreement import TILE, compare
-
-    for dtype in dtypes:
-        output = cupy.zeros(TILE + 1, dtype)
-        right = output.astype(np.promote_types(dtype, np.float64)) if output.dtype.kind in "fc" else output
-        compare({dtype: output}, {dtype: right}, 1.0 if output.dtype.kind in "fc" else 0.0)
 
 
 def main(workers: int, make_benches: MakeBenches) -> None:

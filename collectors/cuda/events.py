@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     BenchCommunicator,
@@ -32,6 +33,7 @@ from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import CompiledModule, compile_variant
 from warpladder.collectors.cuda.device import batch_size, cold_executions, current_device
+from warpladder.collectors.cuda.errors import errors_of
 from warpladder.collectors.cuda.gpu_state import is_throttled
 from warpladder.collectors.cuda.input_sets import InputSets
 from warpladder.collectors.cuda.launch import allocators, copy_to_host, graph_of, load, make_scratch
@@ -74,6 +76,7 @@ class CudaBench:
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
         self.device = current_device()
+        self.on_device: ErrorsOnDevice | None = partial(errors_of, self.device.arch)
         self._use_stream()
         self.device.measure_event_overhead()
         _, outputs = workload.buffers(case)

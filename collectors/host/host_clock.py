@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.alterations import alterable
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
@@ -80,6 +81,7 @@ class HostBench:
     """The buffers of a case in host memory."""
 
     gpus = 0
+    on_device: ErrorsOnDevice | None = None
     passes: tuple[Pass, ...] = (Pass("operation", "hot"),)
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:

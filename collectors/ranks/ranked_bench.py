@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
+from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     Bench,
@@ -207,6 +208,8 @@ class RankedBench:
         kind: kind of the variants that the bench runs.
         workload, case, inputs: the whole case, as for every bench.
     """
+
+    on_device: ErrorsOnDevice | None = None
 
     def __init__(
         self, ranks: Ranks, ref: WorkloadRef, kind: str, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]

@@ -210,6 +210,7 @@ template <class To, class From> To bit_cast(From from) {
 }  // namespace emulator
 inline unsigned __float_as_uint(float x) { return emulator::bit_cast<unsigned>(x); }
 inline int __float_as_int(float x) { return emulator::bit_cast<int>(x); }
+inline long long __double_as_longlong(double x) { return emulator::bit_cast<long long>(x); }
 inline float __uint_as_float(unsigned x) { return emulator::bit_cast<float>(x); }
 inline float __int_as_float(int x) { return emulator::bit_cast<float>(x); }
 #include "ptx.h"

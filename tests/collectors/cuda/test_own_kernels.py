@@ -20,6 +20,11 @@ KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
         ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty"), "sm_75"),
         ("fingerprint.cu", ("fingerprint",), "sm_75"),
         (
+            "errors.cu",
+            ("errors<float, double, 1, 1024>", "errors<double, double, 2, 1024>", "errors<int, int, 1, 1024>"),
+            "sm_75",
+        ),
+        (
             "bandwidths.cu",
             (
                 "move_bytes<1, 1, 8, 256, 0>",

@@ -1,0 +1,57 @@
+"""The errors of outputs in the memory of a device, found in one launch of a kernel."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import cupy
+import numpy as np
+
+from warpladder.collectors.core.agreement import TILE, PartOfErrors
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.cuda.launch import load
+from warpladder.workloads.api import Array, CudaVariant
+
+_SOURCE: Final = Path(__file__).parent / "kernels" / "errors.cu"
+#: Kind and bytes of a number -> its type in C++.
+_TYPES: Final = {
+    "f4": "float", "f8": "double", "b1": "unsigned char",
+    "i1": "signed char", "i2": "short", "i4": "int", "i8": "long long",
+    "u1": "unsigned char", "u2": "unsigned short", "u4": "unsigned int", "u8": "unsigned long long",
+}  # fmt: skip
+_THREADS: Final = 256
+_BLOCKS: Final = 4096
+
+
+def kernel_of(actual: np.dtype[Any], right: np.dtype[Any]) -> str:
+    """The kernel for outputs and references of these types, as NVRTC names it."""
+    parts = 2 if actual.kind == "c" else 1
+    types = (_TYPES[f"{'f' if parts == 2 else each.kind}{each.itemsize // parts}"] for each in (actual, right))
+    return f"errors<{', '.join(types)}, {parts}, {TILE}>"
+
+
+def errors_of(arch: str, actual: Array, right: Array, exact: bool, lost_at: float, scale: float) -> PartOfErrors:
+    """Return the errors of an output of one dimension; see `agreement.errors_of_part`.
+
+    Args:
+        arch: of the current device, such as `sm_90`.
+    """
+    if actual.dtype == np.float16:
+        actual = actual.astype(np.float32)
+    tiles = -(-actual.size // TILE)
+    squares, totals = cupy.empty((2, tiles)), cupy.zeros(7, np.uint64)
+    kernel = _loaded(arch, kernel_of(actual.dtype, right.dtype))
+    arguments = (np.uint64(actual.size), np.float64(scale), np.float64(lost_at), *squares, totals, totals[2:])
+    kernel((min(tiles, _BLOCKS),), (_THREADS,), (cupy.ascontiguousarray(actual), cupy.ascontiguousarray(right), *arguments))
+    found = totals.get()
+    largest_error, largest_reference = found[:2].view(np.float64).tolist()
+    different, alike, lost, not_finite, finite = found[2:].tolist()
+    counts = (different - alike if exact else 0, 0 if exact else lost, not_finite, finite)
+    error_squared, reference_squared = squares.get()
+    return error_squared, reference_squared, (largest_error / scale, largest_reference / scale), counts
+
+
+@cache
+def _loaded(arch: str, kernel: str) -> Any:
+    variant = CudaVariant("errors", "errors", "ceiling", source=_SOURCE)
+    return load(compile_variant(variant, (kernel,), arch))[kernel]
