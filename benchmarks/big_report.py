@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
             parser.error(f"{chosen.small.name}: {error}; name a SQLite export with kernels and API calls")
         print(f"{rows[KERNEL]:,} kernels, {rows[CALL]:,} API calls, {rows.get('NVTX_EVENTS', 0):,} NVTX events, "
               f"{big.stat().st_size / 1e6:,.0f} MB")  # fmt: skip
-        imported = measure("collectors", "import", str(big), "--data-dir", folder)
+        imported = measure("warpladder", "import", str(big), "--data-dir", folder)
         print(f"{'import':24}{imported.seconds:6.2f} s (goal {GOAL_IMPORT_S}), {imported.gb:.2f} GB (goal {GOAL_IMPORT_GB})")
         run = Path(folder) / imported.output.split()[-1]
         for name in trace_sums.available(load(store.open_run(run))):

@@ -1,4 +1,5 @@
-"""The toolbox of arrays: columns of Arrow as arrays, numbers for equal rows, places of ids, launches of device work, unions of intervals."""
+"""The toolbox of arrays: columns of Arrow as arrays, numbers for equal rows, places of ids, launches of device work, the least of
+windows, unions of intervals."""
 
 from typing import Any, Final, TypeAlias
 
@@ -140,6 +141,18 @@ class Launches:
         code = self._processes.of(process)
         usable = (correlation > 0) & (correlation < self._width) & (code != NONE)
         return np.where(usable, code * self._width + correlation, NONE)
+
+
+def least_of_windows(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
+    """The least value of each window `values[first:last]`, none empty, from two blocks whose length is a power of two."""
+    power_of = np.frexp((last - first).astype(np.float64))[1] - 1
+    least = np.empty(len(first), np.int64)
+    for power in range(int(power_of.max(initial=NONE)) + 1):
+        block = 1 << power
+        windows = np.flatnonzero(power_of == power)
+        least[windows] = np.minimum(values[first[windows]], values[last[windows] - block])
+        values = np.minimum(values[:-block], values[block:])
+    return least
 
 
 class Intervals:

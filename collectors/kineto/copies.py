@@ -22,7 +22,6 @@ _CODES: Final = {
 UNKNOWN: Final = 0
 #: ENUM_CUDA_MEM_KIND by the words of memories.
 _MEMORIES: Final = {"pageable": 0, "pinned": 1, "device": 2, "array": 3, "managed": 4, "memory": 0, "shared": 4}
-_ON_DEVICE: Final = (2, 3)
 _LETTER_OF: Final = {0: "H", 1: "H", 2: "D", 3: "A", 4: "S"}
 
 

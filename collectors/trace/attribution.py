@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.data.arrays import Int64s, Intervals
+from warpladder.data.arrays import Int64s, Intervals, least_of_windows
 from warpladder.data.nesting import NONE, Innermost
 
 #: Instead of the index of a range: more than one range is possible.
@@ -166,19 +166,7 @@ def of_windows(start: Int64s, end: Int64s, first: Int64s, last: Int64s) -> tuple
         busy = _beside_one_another(start, end, first, count)
     else:
         busy = _by_sweep(start, end, first, last)
-    return _least(start, first, last), -_least(-end, first, last), busy
-
-
-def _least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """Return the minimum of each window, as the minimum of two blocks whose length is a power of two."""
-    power_of = np.frexp((last - first).astype(np.float64))[1] - 1
-    minima = np.empty(len(first), np.int64)
-    for power in range(int(power_of.max(initial=_NONE)) + 1):
-        block = 1 << power
-        windows = np.flatnonzero(power_of == power)
-        minima[windows] = np.minimum(values[first[windows]], values[last[windows] - block])
-        values = np.minimum(values[:-block], values[block:])
-    return minima
+    return least_of_windows(start, first, last), -least_of_windows(-end, first, last), busy
 
 
 def _beside_one_another(start: Int64s, end: Int64s, first: Int64s, count: Int64s) -> Int64s:

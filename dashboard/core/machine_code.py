@@ -75,6 +75,15 @@ class MachineCode:
         """The cells whose launches are known, in the order of the run."""
         return tuple(self._launches)
 
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads of `cells`, in the order of the run."""
+        return list(dict.fromkeys(cell.workload for cell in self.cells))
+
+    def cases(self, workload: str) -> list[str]:
+        """The cases of a workload in `cells`, in the order of the run."""
+        return list(dict.fromkeys(cell.case for cell in self.cells if cell.workload == workload))
+
     def kernels(self, cell: CellName) -> tuple[Kernel, ...]:
         """The launches of a cell, in order; none where they are not known."""
         return tuple(self._kernel(row) for row in self._launches.get(cell, ()))

@@ -147,13 +147,3 @@ def launches(data: RunData, workload: str, case: str) -> Iterator[tuple[CellName
     """The launches of a case whose registers are known, in the order of the run."""
     for cell, kernels in kernels_by_variant(data.code, workload, case):
         yield from ((cell, kernel) for kernel in kernels if kernel.registers is not None)
-
-
-def workloads(data: RunData) -> list[str]:
-    """The workloads with machine code, in the order of the run."""
-    return list(dict.fromkeys(cell.workload for cell in data.code.cells))
-
-
-def cases(data: RunData, workload: str) -> list[str]:
-    """The cases of a workload with machine code, in the order of the run."""
-    return list(dict.fromkeys(cell.case for cell in data.code.cells if cell.workload == workload))

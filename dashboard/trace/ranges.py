@@ -11,19 +11,7 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Traces, of_calls
 from warpladder.dashboard.trace.describe import describe, rounded, times
-from warpladder.data.arrays import Places, lookup, numbered
-
-
-def least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """The least value of each window `values[first:last]`, none empty, from two blocks whose length is a power of two."""
-    power_of = np.frexp((last - first).astype(np.float64))[1] - 1
-    result = np.empty(len(first), dtype=np.int64)
-    for power in range(int(power_of.max(initial=NONE)) + 1):
-        block = 1 << power
-        rows = np.flatnonzero(power_of == power)
-        result[rows] = np.minimum(values[first[rows]], values[last[rows] - block])
-        values = np.minimum(values[:-block], values[block:])
-    return result
+from warpladder.data.arrays import Places, least_of_windows, lookup, numbered
 
 
 class RangeSpans(NamedTuple):
@@ -435,8 +423,8 @@ def _by_times(traces: Traces) -> _ProjectedRanges:
         nested = held(ranges, joined, call)
         some = np.flatnonzero(nested.first < nested.last)
         windows = nested.first[some], nested.last[some]
-        first[some] = least(start[nested.launch], *windows)
-        last[some] = -least(-end[nested.launch], *windows)
+        first[some] = least_of_windows(start[nested.launch], *windows)
+        last[some] = -least_of_windows(-end[nested.launch], *windows)
         # The work of one call is consecutive.
         begins = np.cumsum(np.diff(call[nested.launch], prepend=NONE) != 0)
         launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1

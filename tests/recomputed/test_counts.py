@@ -16,7 +16,7 @@ from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check, of_charts
 from warpladder.collectors.core.plan import Request
 from warpladder.dashboard.compare import within_run
-from warpladder.dashboard.core import counters, run_data, what_if
+from warpladder.dashboard.core import counters, run_data
 from warpladder.dashboard.views.trust import query
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.dashboard.views.why.occupancy import query as occupancy_query
@@ -67,7 +67,7 @@ def test_occupancy() -> None:
         run = definitions.Shipped(machine_code_run.write(Path(folder), asked))
         data = run_data.load(store.open_run(run.folder))
         found = []
-        for case in what_if.cases(data, "tensor_transpose"):
+        for case in data.code.cases("tensor_transpose"):
             frame = occupancy_query.rows(data, "tensor_transpose", case)
             shown = Shown("occupancy", run.id, case, "", ("tensor_transpose", case, ""), frame)
             found.append((run, shown, occupancy.OCCUPANCY))

@@ -18,13 +18,12 @@ class HostGap:
     """The longest wait of a device for its host.
 
     Attributes:
-        start_ns, duration_ns: of the wait, on the clock of the rank.
+        duration_ns: of the wait.
         operator: that the launching thread ran for most of it; empty where it ran none.
         text: the innermost range of the program around it; empty without one.
         before, after: the operators before and behind it; empty where they are not known.
     """
 
-    start_ns: int
     duration_ns: int
     operator: str
     text: str
@@ -57,20 +56,20 @@ def host_gap(run: store.Run) -> HostGap | None:
     operators = _operators(run, int(kernels["process"][place]), int(kernels["correlation"][place]))
     text = _range(run, begin, end)
     if operators.empty:
-        return HostGap(begin, end - begin, "", text, "", "")
+        return HostGap(end - begin, "", text, "", "")
     names = operators["name"].astype(str).tolist()
     starts, ends = operators["start_ns"].to_numpy(), operators["end_ns"].cummax().to_numpy()
     holes = np.minimum(np.append(starts, end), end) - np.maximum(np.append(begin, ends), begin)
     hole = int(holes.argmax())
     if holes[hole] >= _MOST * (end - begin):
-        return HostGap(begin, int(holes[hole]), "", text, names[hole - 1] if hole else "", [*names, ""][hole])
+        return HostGap(int(holes[hole]), "", text, names[hole - 1] if hole else "", [*names, ""][hole])
     overlap = (operators["end_ns"].clip(upper=end) - operators["start_ns"].clip(lower=begin)).to_numpy()
     longest = int(overlap.argmax())
     before = operators.index[operators["end_ns"] <= end]
     after = operators.index[operators["start_ns"] >= begin]
     last = names[before[-1]] if len(before) else ""
     first = names[after[0] if len(after) else longest]
-    return HostGap(begin, int(overlap[longest]), names[longest], text, last if last != names[longest] else "", first)
+    return HostGap(int(overlap[longest]), names[longest], text, last if last != names[longest] else "", first)
 
 
 def _operators(run: store.Run, process: int, correlation: int) -> pd.DataFrame:

@@ -52,7 +52,7 @@ _GREYS: Final[Mapping[Theme, Mapping[Unit, str]]] = {
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The charts of the last case with machine code of each workload."""
-    for workload in query.workloads(data):
+    for workload in data.code.workloads:
         for case in query.cases(data, workload)[-1:]:
             frame = query.mix_by_variant(data, workload, case)
             if len(frame):

@@ -105,7 +105,7 @@ class _Chosen:
 def draw(run: store.Run) -> None:
     """Draw the page."""
     data = runs.load(run)
-    if not data.code or not (known := queries.workloads(data)):
+    if not data.code or not (known := data.code.workloads):
         _no_code(data)
     with widgets.controls():
         workload = widgets.choose_workload(run, among=known)

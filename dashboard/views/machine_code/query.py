@@ -54,14 +54,9 @@ def family(unit: Unit) -> Family:
     return _FAMILIES.get(unit, Family.OTHER)
 
 
-def workloads(data: RunData) -> list[str]:
-    """The workloads with launches, in the order of the run."""
-    return list(dict.fromkeys(cell.workload for cell in data.code.cells))
-
-
 def cases(data: RunData, workload: str) -> list[str]:
-    """The cases of a workload with launches, in the order of the run."""
-    known = {cell.case for cell in data.code.cells if cell.workload == workload}
+    """The charted cases of a workload with launches, by size."""
+    known = data.code.cases(workload)
     return [case for case in axes.charted_cases(data, workload)["case"] if case in known]
 
 

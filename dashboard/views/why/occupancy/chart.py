@@ -25,8 +25,8 @@ _KIB = 1024
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The curves of each launch of the last case of each workload, as it is; a kernel that several configs launch is drawn once."""
     capability, sms = str(data.info["compute_capability"]), what_if.sms_of_run(data)
-    for workload in what_if.workloads(data):
-        case = what_if.cases(data, workload)[-1]
+    for workload in data.code.workloads:
+        case = data.code.cases(workload)[-1]
         for name, (cell, kernel) in query.launch_names(data, workload, case).items():
             own = what_if.own_choice(kernel)
             result = own and what_if.what_if(kernel, capability, sms, own.registers, own.shared_bytes, own.threads)

@@ -35,12 +35,12 @@ _COLUMNS: Final = {
 def draw(run: store.Run) -> None:
     """Draw the page."""
     data = runs.load(run)
-    with_code, limits = what_if.workloads(data), what_if.limits_of_run(data)
+    with_code, limits = data.code.workloads, what_if.limits_of_run(data)
     if not with_code or limits is None:
         _nothing(run, has_code=bool(with_code))
     with widgets.controls():
         workload = widgets.choose_workload(run, among=with_code)
-        case = widgets.choose_case(run, workload, among=what_if.cases(data, workload))
+        case = widgets.choose_case(run, workload, among=data.code.cases(workload))
         names = query.launch_names(data, workload, case)
         if not names:
             widgets.nothing("The registers of its kernels are not known.", "Record the run again: warpladder record.")

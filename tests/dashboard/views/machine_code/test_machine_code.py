@@ -41,7 +41,7 @@ def code(lines: tuple[tuple[int, str], ...]) -> Code:
 
 
 def test_cells_with_launches_are_offered_and_the_fastest_rung_comes_first(data: RunData) -> None:
-    assert query.workloads(data) == [WORKLOAD]
+    assert data.code.workloads == [WORKLOAD]
     assert query.cases(data, WORKLOAD) == [CASE]
     assert query.variants(data, WORKLOAD, CASE) == {
         "v01_naive": ["block=8", "block=16"], "v02_shared": ["block=8"], "v03_register_tile": [""], "cudnn": [""],
