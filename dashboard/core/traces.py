@@ -18,6 +18,21 @@ TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 NONE: Final = -1
 #: The name in `kernels` of a CUDA graph that was traced as a whole, with one row for each launch.
 GRAPH: Final = schema.CUDA_GRAPH
+#: Words for the directions of copies, as column `kind` of `memory_ops` has them, and for its other kinds.
+COPIES: Final = {
+    "h2d": "host to device",
+    "d2h": "device to host",
+    "d2d": "within a device",
+    "p2p": "device to device",
+    "h2h": "within the host",
+    "unknown": "of unknown direction",
+}
+MEMORY_OPERATIONS: Final = {
+    **COPIES,
+    "memset": "memset",
+    "unified_h2d": "migration to the device",
+    "unified_d2h": "migration to the host",
+}
 #: Distinct numbers below this are found by a table with one byte for each.
 MOST_MARKS: Final = 1 << 28
 _MARK_BITS: Final = 22

@@ -8,9 +8,10 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import MEMORY_OPERATIONS
 from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.text.parts import SCREEN, apart, row, shortened, summed, table, time_rows, wrapped
-from warpladder.dashboard.text.profile import KINDS, steps_facts, title_of
+from warpladder.dashboard.text.profile import steps_facts, title_of
 from warpladder.dashboard.trace.parts import Parts
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
 from warpladder.dashboard.ui.text import plain_lines, plain_table
@@ -117,7 +118,8 @@ def _kernels(executed: pd.DataFrame, parts: Parts, most: int) -> list[str]:
     copies = (shown["kind"] == "memory").tolist()
     names = apart(shown["kernel"].tolist(), shown["name"].tolist())
     names = [
-        KINDS.get(kind, kind) if is_copy else name for name, kind, is_copy in zip(names, shown["name"], copies, strict=True)
+        MEMORY_OPERATIONS.get(kind, kind) if is_copy else name
+        for name, kind, is_copy in zip(names, shown["name"], copies, strict=True)
     ]
     rows = [
         row(name, each["total_ns"], whole, f"{each['count']:,.0f}")

@@ -8,6 +8,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import MEMORY_OPERATIONS
 from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.text.parts import SCREEN, Row, apart, middle_cut, row, summed, table, time_rows, wrapped
 from warpladder.dashboard.trace.parts import Steps
@@ -97,19 +98,6 @@ def _kernel_rows(found: query.Profile, most: int) -> Iterator[Row]:
         yield row(f"{len(rest)} other kernels", rest["total_ns"].sum(), whole, f"{rest['executions'].sum():,}")
 
 
-#: Kind of a copy, set or migration -> its words.
-KINDS: Final = {
-    "h2d": "host to device",
-    "d2h": "device to host",
-    "d2d": "within a device",
-    "p2p": "device to device",
-    "h2h": "within the host",
-    "memset": "memset",
-    "unified_h2d": "migration to the device",
-    "unified_d2h": "migration to the host",
-}
-
-
 def _copy_rows(found: query.Profile, most: int) -> Iterator[Row]:
     copies = found.copies.to_dict("records") if most else []
     most = most if len(copies) > most + 1 else len(copies)
@@ -118,7 +106,7 @@ def _copy_rows(found: query.Profile, most: int) -> Iterator[Row]:
         memory += " memory" if memory and not each["unknown"] else ""
         known = pd.notna(each["gb_per_s"]) and each["gb_per_s"] > 0 and not each["unknown"]
         rate = format_rate(float(each["gb_per_s"])) if known else NOTHING
-        what = f"{KINDS.get(each['kind'], each['kind'])}{memory}"
+        what = f"{MEMORY_OPERATIONS.get(each['kind'], each['kind'])}{memory}"
         unsized = f" ({each['unknown']:,} without size)" if each["unknown"] else ""
         size = format_bytes(float(each["bytes"])) if pd.notna(each["bytes"]) else NOTHING
         yield middle_cut(f"{what}{unsized}"), format_duration(each["time_ns"]), f"{each['n']:,}", size, rate

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import COPIES, MEMORY_OPERATIONS, NONE, Int64s, Traces
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.lanes import BLOCK, Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
@@ -166,18 +166,8 @@ Codes = npt.NDArray[np.uint8]
 BY_TIME: Final = ", by time"
 #: Table -> the column with the names of its events.
 NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name", "operations": "name"}
-#: Words for the kinds of memory operations.
-OPERATIONS: Final = {
-    "h2d": "copy host to device",
-    "d2h": "copy device to host",
-    "d2d": "copy within the device",
-    "p2p": "copy between devices",
-    "h2h": "copy within the host",
-    "memset": "memset",
-    "unified_h2d": "migration to the device",
-    "unified_d2h": "migration to the host",
-    "unknown": "copy of unknown direction",
-}
+#: Words for the kinds of memory operations on their own.
+OPERATIONS: Final = MEMORY_OPERATIONS | {kind: f"copy {words}" for kind, words in COPIES.items()}
 _MOST_NAMES: Final = 9
 _PIECE: Final = 1 << 20
 #: The most kernel names of a trace for which all short names are made, at about 40 µs each.

@@ -9,23 +9,13 @@ import pandas as pd
 from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import MEMORY_OPERATIONS
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, hatch, text, ticks
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.transfers import query
 
 _MOST_BARS: Final = 12
-_KINDS: Final = {
-    "h2d": "to the device",
-    "d2h": "to the host",
-    "d2d": "on the device",
-    "p2p": "between devices",
-    "h2h": "on the host",
-    "memset": "set",
-    "unified_h2d": "migrated to the device",
-    "unified_d2h": "migrated to the host",
-    "unknown": "of unknown direction",
-}
 _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
 
 
@@ -181,7 +171,7 @@ def _moved(row: dict[Any, Any]) -> str:
 
 
 def _who(row: dict[Any, Any]) -> str:
-    return ", ".join(filter(None, (_KINDS.get(row["kind"], row["kind"]), row["host_memory"])))
+    return ", ".join(filter(None, (MEMORY_OPERATIONS.get(row["kind"], row["kind"]), row["host_memory"])))
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
