@@ -68,10 +68,10 @@ def test_a_trace_of_calls_alone_shows_what_it_has(open_app: Open, traced: Path) 
 
 def test_transfers_tells_rate_and_what_copies_leave_of_a_speedup(open_app: Open, traced: Path) -> None:
     app = open_app(traced, "transfers", run="variants")
-    assert "Copies take 32.0 µs, 62.5 % of it to the device, pinned" in words(app)
+    assert "Copies take 32.0 µs, 62.5 % of it host to device, pinned" in words(app)
     assert "v02_fast over v01_slow: 4.00× kernel, 3.00× + launch, 1.55× + copies, 1.50× end to end" in words(app)
     app = open_app(traced, "transfers", run="trace")
-    assert "Copies take 4.00 µs, 50.0 % of it to the host, pageable: 2.00 MB at 1.00 TB/s" in words(app), (
+    assert "Copies take 4.00 µs, 50.0 % of it device to host, pageable: 2.00 MB at 1.00 TB/s" in words(app), (
         "the memset is no copy"
     )
     assert "With launch and copies open takes 4.67× its kernels' time, end to end 13.3×" in words(app)

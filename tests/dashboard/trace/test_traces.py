@@ -255,7 +255,7 @@ def test_copies_of_unknown_size_have_a_time_and_no_rate(trace: RunData) -> None:
         ("memset", 1, 4096, 0, 100, 40.96),
     ]
     chart = charts.transfers(found, Look("light", {}, "", on_gpu=True))
-    assert chart.title == "Copies take 4.00 µs, 50.0 % of it to the host, pageable: size not known"
+    assert chart.title == "Copies take 4.00 µs, 50.0 % of it device to host, pageable: size not known"
     assert "<b>–</b>  1 of unknown size, 17.2 % of the run" in [each.text for each in chart.figure.layout.annotations]
     sizes = trace_sums.summary(replace(trace, traces=traces), "cuda_gpu_mem_size_sum")
     assert rows(sizes[["Operation", "Total (MB)", "Count"]]) == [
