@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.compare.between_runs import (
@@ -37,9 +36,9 @@ from warpladder.dashboard.compare.within_run import noise_of, verdict
 from warpladder.dashboard.core.cell import Entry
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.data import store
+from warpladder.data.arrays import Floats
 from warpladder.data.names import PHASE
 
-Floats = npt.NDArray[np.float64]
 #: The scatter of samples within a process, a fraction, and the drift from the first round to the last.
 _WITHIN: Final = 0.02
 _DRIFT: Final = 0.1

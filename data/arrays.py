@@ -10,6 +10,7 @@ import pyarrow as pa
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
 #: A column of Arrow, whole or in pieces.
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.data.arrays import Bools
+from warpladder.data.arrays import Bools, Floats
 from warpladder.data.names import Ceiling, found_by_size
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_Floats = npt.NDArray[np.float64]
+_Floats = Floats
 _TF32: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA, Ceiling.TF32_CUBLAS)
 #: Precision -> ceilings of arithmetic on a GPU, and the share of the highest one that the precision can use. 3xTF32 takes three
 #: tensor products for each product, so its share is a third.

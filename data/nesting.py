@@ -4,14 +4,9 @@ Intervals are sorted by thread, then by start, then by descending length (`order
 is open from its start up to, but not including, its end. Intervals of a thread may overlap without nesting.
 """
 
-from typing import Final
-
 import numpy as np
-import numpy.typing as npt
 
-from warpladder.data.arrays import Int64s
-
-NONE: Final = -1
+from warpladder.data.arrays import NONE, Bools, Int64s
 
 
 def order(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:
@@ -64,7 +59,7 @@ def depths(parent: Int64s) -> Int64s:
     return depth
 
 
-def around(parent: Int64s, is_chosen: npt.NDArray[np.bool_]) -> Int64s:
+def around(parent: Int64s, is_chosen: Bools) -> Int64s:
     """Return the nearest chosen interval among each one and those that enclose it; `NONE` if none. Steps double in length too."""
     at = np.where(is_chosen, np.arange(len(parent)), parent)
     while (climbing := np.flatnonzero((at >= 0) & ~is_chosen[at])).size:

@@ -14,15 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.data import job_tables, schema, store
-from warpladder.data.arrays import Bools, Int64s, Intervals, Launches, coded, integers, ordered
+from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, Launches, coded, integers, ordered
 from warpladder.data.communication import is_communication
 from warpladder.data.iterations import Steps, launch_times
 
 COMPUTE, COMMUNICATION, MEMORY, GRAPH = (
     job_tables.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory", "graph")
 )
-#: The stream or the iteration of work that has none.
-NONE: Final = -1
 #: A shorter gap whose next work had been launched is the cost of starting a kernel.
 _KERNEL_WAIT_NS: Final = 30_000
 #: In the names of calls of the host that copy, such as `cudaMemcpyAsync` and `hipMemcpyWithStream`, or that wait for a device.
@@ -271,7 +269,7 @@ def device_work(run: store.Run) -> DeviceWork:
     )
 
 
-def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[np.bool_], Int64s, Int64s]:
+def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[Bools, Int64s, Int64s]:
     """Whether the call of each copy and set is in the trace, and its start and end."""
     calls = run.arrow("api_calls", ["process", "correlation", "start_ns", "end_ns"])
     none = np.zeros(len(copies), np.int64)

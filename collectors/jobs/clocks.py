@@ -16,11 +16,9 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from warpladder.data.arrays import Bools, Int64s
+from warpladder.data.arrays import Bools, Floats, Int64s
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Notes: TypeAlias = list[tuple[str, str]]
 
 _NS_A_S: Final = 1e9

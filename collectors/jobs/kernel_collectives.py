@@ -11,7 +11,6 @@ import re
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.nsight_systems.payloads import UNKNOWN, Payloads
@@ -193,7 +192,7 @@ class _Calls(NamedTuple):
         return self.names.index(name) if name in self.names else UNKNOWN
 
 
-def _launchers(thread: Int64s, change: npt.NDArray[np.int64]) -> Int64s:
+def _launchers(thread: Int64s, change: Int64s) -> Int64s:
     """For each range of NCCL, the place of the range that launches its kernels; `UNKNOWN` for one that opens or closes a group.
 
     Args:

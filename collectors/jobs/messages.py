@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.jobs.clocks import Clocks, Floats, Notes
-from warpladder.data.arrays import Bools, Int64s, coded, integers, occurrence, ordered
+from warpladder.collectors.jobs.clocks import Clocks, Notes
+from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers, occurrence, ordered
 from warpladder.data.job_tables import peers_of
 from warpladder.data.words import first_of
 

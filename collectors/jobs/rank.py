@@ -17,14 +17,13 @@ from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import Part, PartOfReport
 from warpladder.data import job_tables, schema, store
-from warpladder.data.arrays import Bools, Int64s, integers, ordered
+from warpladder.data.arrays import NONE, Bools, Int64s, integers, ordered
 from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
 from warpladder.data.timeline import (
     CAUSES,
     COPYING,
     MEMORY,
-    NONE,
     WAITING,
     DeviceWork,
     Timeline,

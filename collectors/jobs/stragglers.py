@@ -52,8 +52,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.jobs.clocks import Clocks, Floats, blocks_of, time_text
-from warpladder.data.arrays import Bools, Int64s, coded, integers
+from warpladder.collectors.jobs.clocks import Clocks, blocks_of, time_text
+from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers
 
 _US_NS: Final = 1000
 _LEAST_SHARE: Final = 0.25

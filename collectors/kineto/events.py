@@ -14,13 +14,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.kineto.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.kineto.mended import NotMended, mended
 from warpladder.collectors.trace.report import ReportError
-from warpladder.data.arrays import Int64s
+from warpladder.data.arrays import Bools, Floats, Int64s
 
 #: Bytes of text that are decoded at once, and the most that one event may have.
 PIECE_BYTES: Final = 16 << 20
@@ -305,7 +304,7 @@ def _exact(found: Any, again: Callable[[], Any]) -> Any:
     return again() if is_rounded else found
 
 
-def _floats(values: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+def _floats(values: Sequence[Any]) -> Floats | None:
     """Numbers, NaN for None; None where something else is among them, or an integer that a float64 does not hold."""
     try:
         return np.asarray(pa.array(values, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
@@ -342,7 +341,7 @@ def _arguments(decoder: msgspec.json.Decoder[Any], event: Event) -> Any:
         return None
 
 
-def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, Bools]:
     """Times in ns, exact to the digits of the file, and which of them are times.
 
     A float64 below `_EXACT_US` is less than half a nanosecond from its text. Its whole part and its fraction are exact, so the fraction,

@@ -15,9 +15,9 @@ from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
 from warpladder.collectors.trace.report import process_of
 from warpladder.data import nesting
-from warpladder.data.arrays import Int64s
+from warpladder.data.arrays import NONE, Bools, Int64s
 from warpladder.data.columns import FAR
-from warpladder.data.nesting import NONE, Innermost
+from warpladder.data.nesting import Innermost
 
 #: Frames of Python that are kept of a stack.
 _MOST_FRAMES: Final = 32
@@ -34,7 +34,7 @@ class Spans:
     def gather(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
         self._parts.append((thread, start, end))
 
-    def only(self, processes: Sequence[int]) -> list[npt.NDArray[np.bool_]]:
+    def only(self, processes: Sequence[int]) -> list[Bools]:
         """Leave out those of other processes. Returns which of each piece are left."""
         kept = [np.isin(process_of(thread), processes) for thread, _, _ in self._parts]
         self._parts = [(*(column[mask] for column in part),) for part, mask in zip(self._parts, kept, strict=True)]  # type: ignore[misc]

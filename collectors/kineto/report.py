@@ -35,11 +35,10 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import WORK, Part
 from warpladder.collectors.trace.report import BATCH_ROWS, Report, ReportError
 from warpladder.data.advice import XLA_PROFILER
-from warpladder.data.arrays import Int64s, integers, numbered
+from warpladder.data.arrays import NONE, Int64s, integers, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.communication import collective_of, is_communication
 from warpladder.data.names import PYTORCH, Source
-from warpladder.data.nesting import NONE
 from warpladder.data.words import counted
 
 #: Kinds of mended places that a warning names.

@@ -9,10 +9,9 @@ from bisect import bisect_left, bisect_right
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from warpladder.data.arrays import Int64s, Intervals, least_of_windows
-from warpladder.data.nesting import NONE, Innermost
+from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, least_of_windows
+from warpladder.data.nesting import Innermost
 
 #: Instead of the index of a range: more than one range is possible.
 SEVERAL: Final = -2
@@ -44,7 +43,7 @@ class ByTime:
         self._of_steps = _OpenThreads(thread[steps], start[steps], end[steps], innermost)
         self._of_all = _OpenThreads(thread, start, end, innermost)
 
-    def at(self, thread: Int64s, time: Int64s, has_own: npt.NDArray[np.bool_]) -> Int64s:
+    def at(self, thread: Int64s, time: Int64s, has_own: Bools) -> Int64s:
         """Return the range for each thread and time of a launch.
 
         It is `NONE` if there is none, and `SEVERAL` if a launch without a range of its own could belong to several threads.
@@ -147,7 +146,6 @@ def _by_launch(launches: LaunchedWork) -> LaunchedWork:
     return LaunchedWork(*(column[sorting] for column in launches))
 
 
-_NONE: Final = -1
 _FAR: Final = 1 << 61
 _PAIRS_AT_ONCE: Final = 4_000_000
 #: The sweep takes as long for one piece as the direct method for this many pairs of window and piece.
@@ -216,8 +214,8 @@ def _by_sweep(start: Int64s, end: Int64s, first: Int64s, last: Int64s) -> Int64s
 
 
 def _painted(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Return, for each painted stretch: the piece under it (`_NONE` for nothing), the piece that painted it, and its length."""
-    edges, owners = [-2 * _FAR, 2 * _FAR], [_NONE, _NONE]  # owners[i] is the piece painted last between edges i and i+1
+    """Return, for each painted stretch: the piece under it (`NONE` for nothing), the piece that painted it, and its length."""
+    edges, owners = [-2 * _FAR, 2 * _FAR], [NONE, NONE]  # owners[i] is the piece painted last between edges i and i+1
     under, by, length = array("q"), array("q"), array("q")
     pieces = zip(np.clip(start, -_FAR, _FAR).tolist(), np.clip(end, -_FAR, _FAR).tolist(), strict=True)
     for piece, (begin, stop) in enumerate(pieces):

@@ -11,9 +11,9 @@ from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.nvtx_table import Ranges
 from warpladder.collectors.trace.report import process_of
 from warpladder.data import naming
-from warpladder.data.arrays import Int64s
+from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.naming import CellName, Naming, distinct
-from warpladder.data.nesting import NONE, around, depths, parents
+from warpladder.data.nesting import around, depths, parents
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 

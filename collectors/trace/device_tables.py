@@ -12,11 +12,11 @@ from warpladder.collectors.trace.attribution import SEVERAL, ByTime, LaunchedWor
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import Report, Strings, or_else, process_of
 from warpladder.data import schema
-from warpladder.data.arrays import Int64s, Launches, integers
+from warpladder.data.arrays import NONE, Bools, Int64s, Launches, integers
 from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.communication import communication_of
 from warpladder.data.names import Source
-from warpladder.data.nesting import NONE, Innermost
+from warpladder.data.nesting import Innermost
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -238,7 +238,7 @@ class DeviceTables:
                 }
             )
 
-    def _common(self, batch: pa.RecordBatch, what: str, launched: npt.NDArray[np.bool_] | None = None) -> dict[str, pa.Array]:
+    def _common(self, batch: pa.RecordBatch, what: str, launched: Bools | None = None) -> dict[str, pa.Array]:
         """Return the columns that `kernels` and `memory_ops` share.
 
         Args:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,7 +13,7 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import Report, Strings, as_dictionary, or_else, process_of
 from warpladder.data import nesting, schema
 from warpladder.data.advice import advice_of
-from warpladder.data.arrays import Int64s, integers, numbered
+from warpladder.data.arrays import Bools, Int64s, integers, numbered
 from warpladder.data.names import Source
 
 #: NvtxEventType of ranges -> our styles.
@@ -37,7 +36,7 @@ class Ranges:
     thread: Int64s
     start: Int64s
     end: Int64s
-    closed: npt.NDArray[np.bool_]
+    closed: Bools
     text: Int64s
     texts: list[str]
     domain: Int64s

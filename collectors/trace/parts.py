@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
 from warpladder.collectors.trace.memory import ALLOCATOR, USAGE
 from warpladder.collectors.trace.report import Report, process_of
 from warpladder.collectors.trace.synchronizations import EVENT, SYNCHRONIZATION
-from warpladder.data.arrays import Int64s, integers
+from warpladder.data.arrays import Bools, Int64s, integers
 
 _NVTX: Final = "NVTX_EVENTS"
 WORK: Final = (KERNEL, GRAPH, COPY, SET)
@@ -61,7 +60,7 @@ class PartOfReport(Report):
         of_device = ("deviceId",) if table in WORK else ("correlationId",) if table == API and self._part.others else ()
         return [name for name in (_OWNER[table], *of_device) if self._whole.has(table, name)]
 
-    def _chosen(self, table: str, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    def _chosen(self, table: str, batch: pa.RecordBatch) -> Bools:
         chosen = np.ones(len(batch), bool)
         needed = self._needed(table)
         if _OWNER.get(table) in needed:

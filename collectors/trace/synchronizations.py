@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace.report import Report
-from warpladder.data.arrays import Int64s, integers
+from warpladder.data.arrays import Bools, Int64s, integers
 from warpladder.data.columns import FAR
 
 SYNCHRONIZATION: Final = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
@@ -92,12 +91,12 @@ class _Records:
         return (np.where(found < 0, _NOTHING, values[found]) for values in (self._stream, self._correlation))  # type: ignore[return-value]
 
 
-def _timed(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+def _timed(batch: pa.RecordBatch) -> Bools:
     start, end = (integers(batch[name], FAR + 1) for name in ("start", "end"))
     return np.asarray((start >= -FAR) & (start <= end) & (end <= FAR))
 
 
-def _is_nothing(numbers: Int64s) -> npt.NDArray[np.bool_]:
+def _is_nothing(numbers: Int64s) -> Bools:
     return np.asarray((numbers < 0) | (numbers >= _NOTHING))
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from warpladder.dashboard.compare.levels import (
     ENOUGH_ALIKE,
@@ -33,6 +32,7 @@ from warpladder.dashboard.compare.levels import ratio as ratio_of
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
+from warpladder.data.arrays import Bools, Floats
 
 Verdict = Literal["slower", "faster", "tied", "drifted", "unknown"]
 VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "tied", "faster", "drifted", "unknown")
@@ -58,8 +58,6 @@ MOST_RUNS: Final = 30
 #: The least variance of a ratio, of the clock; and the least part of the median variance of the cells of equal code that a cell has.
 _LEAST_VARIANCE: Final = 1e-8
 _LEAST_PART: Final = 0.25
-
-Floats = npt.NDArray[np.float64]
 
 
 class Spread(NamedTuple):
@@ -146,7 +144,7 @@ class EqualCode:
         """
         return Spread.of(self.moved[self._like(log, without)])
 
-    def _like(self, log: float, without: TimedCell | None) -> npt.NDArray[np.bool_]:
+    def _like(self, log: float, without: TimedCell | None) -> Bools:
         """The cells of like times but one; all if fewer than eight are alike."""
         others = np.ones(len(self.moved), dtype=bool)
         if without is not None and without in self.places:

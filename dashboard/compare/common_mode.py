@@ -10,12 +10,10 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from warpladder.data.arrays import Floats, Int64s
 
 
-def steadied(
-    durations: Floats, n: npt.NDArray[np.int64], rounds: npt.NDArray[np.integer], groups: Sequence[Hashable]
-) -> Floats:
+def steadied(durations: Floats, n: Int64s, rounds: npt.NDArray[np.integer], groups: Sequence[Hashable]) -> Floats:
     """Samples without the common part of their round, in their unit; as they are where that part is smaller than their own scatter.
 
     Args:

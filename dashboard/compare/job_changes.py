@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.compare import between_runs, job_resampling
@@ -17,12 +16,10 @@ from warpladder.dashboard.compare.differences import Fact, of_runs
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
-from warpladder.data.arrays import lookup
+from warpladder.data.arrays import Floats, Int64s, lookup
 from warpladder.data.words import counted, first_of
 
 Kind = Literal["figure", "compute", "communication", "memory", "graph"]
-Int64s = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: The figure of graphs that were traced as a whole.
 GRAPHS: Final = "CUDA graphs, traced whole"

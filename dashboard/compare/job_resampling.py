@@ -5,12 +5,11 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from warpladder.dashboard.compare.levels import ENOUGH_ALIKE
 from warpladder.dashboard.core.intervals import RESAMPLES
+from warpladder.data.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
 #: The standard deviation of a normal distribution over its median absolute deviation.
 ROBUST: Final = 1 / NormalDist().inv_cdf(0.75)
 #: The standard deviations of a normal distribution that nine in ten stay within.

@@ -20,11 +20,9 @@ from warpladder.dashboard.core.cells import cells, in_timing
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
-from warpladder.data.arrays import coded, ordered
+from warpladder.data.arrays import Floats, Int64s, coded, ordered
 from warpladder.data.names import NOT_DONE
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 #: Cells are alike if their times differ by at most this factor, and so many alike cells give a noise.
 LIKE: Final = 3.0
 ENOUGH_ALIKE: Final = 8
@@ -85,7 +83,7 @@ class Levels(NamedTuple):
     logs: Floats
     error: Floats
     freedom: Floats
-    n: Integers
+    n: Int64s
     quiet: "Levels | None" = None
 
     @property
@@ -113,7 +111,7 @@ class Levels(NamedTuple):
 
 def levels(
     durations: Floats,
-    n: Integers,
+    n: Int64s,
     processes: npt.NDArray[np.integer],
     rounds: npt.NDArray[np.integer],
     cases: Sequence[Hashable],
@@ -166,7 +164,7 @@ def levels(
     return Levels(logs, error, freedom, n, quiet)
 
 
-def _quiet(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], cases: Sequence[Hashable]) -> Levels:
+def _quiet(durations: Floats, n: Int64s, processes: npt.NDArray[np.integer], cases: Sequence[Hashable]) -> Levels:
     """The lower quartile of the samples of each cell. Its error is that of the binomial distribution of the samples below it, or the larger one
     that the quartiles of its processes show."""
     with np.errstate(divide="ignore"):
@@ -179,7 +177,7 @@ def _quiet(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], c
     return Levels(_quartiles(ordered, n)[:, None], np.maximum(error, shown), np.zeros(len(n)), n)
 
 
-def _quartiles_of_processes(logs: Floats, n: Integers, processes: npt.NDArray[np.integer]) -> Floats:
+def _quartiles_of_processes(logs: Floats, n: Int64s, processes: npt.NDArray[np.integer]) -> Floats:
     """The lower quartile of the samples of each cell in each process; NaN below three samples. The shape is (cells, processes)."""
     cell = np.repeat(np.arange(len(n)), n)
     order = np.lexsort((logs, processes, cell))
@@ -204,7 +202,7 @@ def _scatter(values: Floats, cases: Sequence[Hashable]) -> Floats:
     return errors
 
 
-def _quartiles(ordered: Floats, n: Integers) -> Floats:
+def _quartiles(ordered: Floats, n: Int64s) -> Floats:
     """The lower quartile of each group of ordered values; of a group without values another value."""
     places = np.cumsum(n) - n + np.rint((np.maximum(n, 1) - 1) * _QUARTILE).astype(np.int64)
     found: Floats = np.append(ordered, np.nan)[np.minimum(places, len(ordered))]
@@ -319,7 +317,7 @@ class Medians:
     run_id: str
     cells: tuple[TimedCell, ...]
     levels: Levels
-    figures: npt.NDArray[np.float64]
+    figures: Floats
     sources: Mapping[str, str]
     cases: Mapping[str, tuple[int, str]]
     clock_mhz: float
@@ -384,9 +382,7 @@ def _rows(table: pa.Table) -> "zip[tuple[Any, ...]]":
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
-def _medians(
-    samples: pa.Table, bad: Container[tuple[str, str, str]]
-) -> tuple[list[TimedCell], Levels, npt.NDArray[np.float64]]:
+def _medians(samples: pa.Table, bad: Container[tuple[str, str, str]]) -> tuple[list[TimedCell], Levels, Floats]:
     """The cells that did not end badly, with their levels, and the medians with their ends."""
     gpus, rank, twin = (samples.column(name).to_numpy() for name in ("gpus", "rank", "twin"))
     alone = twin == 0
@@ -410,7 +406,7 @@ def _medians(
 
 
 def _levels(
-    cells: Sequence[TimedCell], durations: Floats, n: Integers, processes: npt.NDArray[Any], rounds: npt.NDArray[Any]
+    cells: Sequence[TimedCell], durations: Floats, n: Int64s, processes: npt.NDArray[Any], rounds: npt.NDArray[Any]
 ) -> Levels:
     groups = [timing_group(cell) for cell in cells]
     cases = [(cell.case, group) for cell, group in zip(cells, groups, strict=True)]

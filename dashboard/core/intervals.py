@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate
+from warpladder.data.arrays import Bools, Floats, Int64s
 from warpladder.data.limits import event_error_ns
 from warpladder.data.names import Ceiling
 from warpladder.data.statistics import median_ranks
@@ -21,8 +22,6 @@ RESAMPLES: Final = 2_000
 _SEED: Final = 20_250_101
 #: The places of the 2.5th and the 97.5th percentile among the resamples in their order.
 _PLACES: Final = (0.025 * (RESAMPLES - 1), 0.975 * (RESAMPLES - 1))
-
-Floats = npt.NDArray[np.float64]
 
 
 class RatioInterval(NamedTuple):
@@ -44,7 +43,7 @@ def interval_kind(n: int) -> str:
     return "95 % interval" if n >= MIN_SAMPLES else "least to greatest"
 
 
-def grouped_median_intervals(values: Floats, n: npt.NDArray[np.int64]) -> dict[str, Floats]:
+def grouped_median_intervals(values: Floats, n: Int64s) -> dict[str, Floats]:
     """Median intervals of every group at once, by `data.statistics.median_ranks`.
 
     Args:
@@ -185,7 +184,7 @@ def error_ns(collector: object, ceilings: Mapping[str, float]) -> float:
     return UNMEASURED_NS if Ceiling.EVENT_UNCERTAINTY not in ceilings else event_error_ns(ceilings)
 
 
-def widened(low_ns: Floats, high_ns: Floats, error_ns: float, single: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def widened(low_ns: Floats, high_ns: Floats, error_ns: float, single: Bools) -> tuple[Floats, Floats]:
     """The ends of intervals with the error of the clock, in ns.
 
     Args:

@@ -17,6 +17,7 @@ from warpladder.dashboard.core.job import NO_JOB, Job
 from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
 from warpladder.data import schema, store
+from warpladder.data.arrays import Floats, Int64s
 from warpladder.data.words import first_of
 from warpladder.errors import Error
 
@@ -40,8 +41,8 @@ class SampleGroups(NamedTuple):
     """
 
     keys: pd.DataFrame
-    first: npt.NDArray[np.int64]
-    durations: npt.NDArray[np.float64]
+    first: Int64s
+    durations: Floats
     rounds: npt.NDArray[np.int32]
     processes: npt.NDArray[np.int16]
 

@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from warpladder.data.arrays import Floats
+
 #: Cost of a step: three standard deviations of one run, and more for the logarithm of the number of places to search. Two units
 #: of it leave a false step in one of some hundred series of noise.
 _STEP: Final = 9.0

@@ -4,18 +4,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from warpladder.data import schema, store
-from warpladder.data.arrays import Launches, integers
+from warpladder.data.arrays import NONE, Bools, Int64s, Launches, integers
 from warpladder.data.names import PYTORCH
 
-Int64s = npt.NDArray[np.int64]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
-#: The null of the arrays of this package. Range ids, threads and times of a trace are not negative.
-NONE: Final = -1
 #: The name in `kernels` of a CUDA graph that was traced as a whole, with one row for each launch.
 GRAPH: Final = schema.CUDA_GRAPH
 #: Words for the directions of copies, as column `kind` of `memory_ops` has them, and for its other kinds.
@@ -202,7 +198,7 @@ def ended_last(end: Int64s, times: Int64s) -> Int64s:
     return np.append(NONE, by_end)[np.searchsorted(end[by_end], times, side="right")]
 
 
-def calls_of(traces: Traces, table: str, rows: npt.NDArray[np.bool_] | None = None) -> Int64s:
+def calls_of(traces: Traces, table: str, rows: Bools | None = None) -> Int64s:
     """The place in `api_calls` of the call that caused each row of a table; `NONE` where the call was not traced.
 
     Args:

@@ -11,11 +11,11 @@ from warpladder.dashboard.compare.within_run import verdict
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.data import figures
-from warpladder.data.arrays import Intervals, lookup
+from warpladder.data.arrays import NONE, Int64s, Intervals, lookup
 from warpladder.data.names import Phase
 
 WORKLOAD: Final = "gan_tconv"

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import Int64s
 from warpladder.data import kernel_names
+from warpladder.data.arrays import Floats, Int64s
 from warpladder.data.kernel_names import CLOSED_BY
 
 _TENTH: Final = Decimal("0.1")
@@ -109,7 +109,7 @@ def statistics(counted: Tally) -> pd.DataFrame:
     )
 
 
-def rounded(values: "pd.Series[float]") -> npt.NDArray[np.float64]:
+def rounded(values: "pd.Series[float]") -> Floats:
     """The values with one decimal, rounded as SQLite's `round` does it for `nsys stats`: half away from zero, in decimal."""
     numbers = np.asarray(values, dtype=float)
     tenths = numbers * 10

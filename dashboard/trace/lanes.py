@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
+from warpladder.data.arrays import NONE, Bools, Int64s
 
 #: The most simultaneous events for which the computation level by level is faster than event by event.
 _MOST_PASSES: Final = 64
@@ -273,7 +274,7 @@ def _heading(lane: Lane, process: str) -> str:
     return f"{process} {lane.owner[0]} · {what}" if process else what
 
 
-def _range_lanes(events: _Events, free: npt.NDArray[np.bool_], trace_end: int) -> Iterator[Lane]:
+def _range_lanes(events: _Events, free: Bools, trace_end: int) -> Iterator[Lane]:
     process, thread, depth = events.keys
     events.end[events.end < 0] = trace_end
     level = np.where(free, _FREE, np.minimum(depth, MOST_LAYERS))

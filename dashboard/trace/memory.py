@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
+from warpladder.data.arrays import NONE, Int64s
 
 _TABLE: Final = "memory_in_use"
 

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of
-from warpladder.data.arrays import lookup, numbered
+from warpladder.dashboard.core.traces import Traces, calls_of
+from warpladder.data.arrays import NONE, Bools, Int64s, lookup, numbered
 from warpladder.data.nesting import Innermost
 
-Bools = npt.NDArray[np.bool_]
 #: The beginning of a frame of a stack that is a module of PyTorch, and those of frames outside of the user's program.
 MODULE: Final = "nn.Module: "
 INTERNAL: Final = ("<", "torch/", "contextlib.py")

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, of_calls
+from warpladder.dashboard.core.traces import Traces, of_calls
 from warpladder.data import naming, schema, store
+from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.names import Source
 from warpladder.data.naming import CellName, LooseWork, Naming, NamingError
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Traces, of_calls
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, Traces, of_calls
 from warpladder.dashboard.trace.describe import describe, rounded, times
-from warpladder.data.arrays import Places, least_of_windows, lookup, numbered
+from warpladder.data.arrays import NONE, Bools, Int64s, Places, least_of_windows, lookup, numbered
 
 
 class RangeSpans(NamedTuple):
@@ -303,7 +303,7 @@ def parents(traces: Traces) -> Int64s:
     return lookup(traces.numbers("ranges", "range_id"), traces.numbers("ranges", "parent_id"))
 
 
-def nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
+def nearest(parent: Int64s, chosen: Bools) -> Int64s:
     """The place of the nearest chosen range among each range and the ranges around it; `NONE` where no range is chosen.
 
     Args:

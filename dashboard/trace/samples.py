@@ -8,12 +8,11 @@ import re
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.data.arrays import Places
+from warpladder.data.arrays import Bools, Int64s, Places
 
 #: The variants' samples, or all that was traced.
 Extent = Literal["samples", "all"]
@@ -34,25 +33,25 @@ def extents(data: RunData) -> tuple[Extent, ...]:
     return ("samples", "all") if is_recording and sampled(traces).any() else ("all",)
 
 
-def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
+def sampled(traces: Traces) -> Bools:
     """Whether the launches in each range, without those in inner ranges, are a variant's own work in a sample.
 
     In a sample of device time, these are the launches of its executions. In other samples they are all launches. A warm-up is
     no sample. Ranges of a library belong to the range that they are in.
     """
     around, launches = _around(traces)
-    mask: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
+    mask: Bools = (around == _HOST) | (around == _DEVICE) & launches
     return mask
 
 
-def of_the_measurement(traces: Traces) -> npt.NDArray[np.bool_]:
+def of_the_measurement(traces: Traces) -> Bools:
     """Whether the launches in each range, without those in inner ranges, only prepare a sample, as the flush of L2 does."""
     around, launches = _around(traces)
-    mask: npt.NDArray[np.bool_] = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
+    mask: Bools = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
     return mask
 
 
-def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _around(traces: Traces) -> tuple[Int64s, Bools]:
     """The kind of sample that each range is or is in (`_OTHER` for none), and whether it is or is in a sample's executions."""
     traces.read("ranges", "domain", "text")
     domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")

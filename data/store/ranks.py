@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warpladder.data import schema
+from warpladder.data.arrays import Int64s
 from warpladder.data.store.errors import StoreError
 from warpladder.data.store.listing import glance, open_run
 from warpladder.data.store.run import BadRun, Run
@@ -98,9 +98,9 @@ class Clock:
     at_ns: int
     drift: float
 
-    def aligned(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def aligned(self, times: Int64s) -> Int64s:
         """Times of the rank on the job's clock, in ns."""
-        whole: npt.NDArray[np.int64] = np.rint((times - self.at_ns - self.offset_ns) / (1 + self.drift)).astype(np.int64)
+        whole: Int64s = np.rint((times - self.at_ns - self.offset_ns) / (1 + self.drift)).astype(np.int64)
         return whole + self.at_ns
 
     def aligned_column(self, times: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.limits import cpu_seconds
-from warpladder.data.arrays import Int64s
-from warpladder.data.nesting import NONE, Innermost, around, depths, order, parents
+from warpladder.data.arrays import NONE, Int64s
+from warpladder.data.nesting import Innermost, around, depths, order, parents
 
 
 def columns(*rows: tuple[int, ...]) -> list[Int64s]:

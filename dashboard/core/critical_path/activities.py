@@ -10,20 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.named import UNNAMED, Named, named_waits
-from warpladder.dashboard.core.critical_path.waits import (
-    COMMUNICATION,
-    COMPUTE,
-    GRAPH,
-    LONG_AGO,
-    MEMORY,
-    Bools,
-    Waits,
-    Work,
-    waits_of,
-)
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, ended_last, of_calls, within
+from warpladder.dashboard.core.critical_path.waits import COMMUNICATION, COMPUTE, GRAPH, LONG_AGO, MEMORY, Waits, Work, waits_of
+from warpladder.dashboard.core.traces import Traces, calls_of, ended_last, of_calls, within
 from warpladder.data import schema, store
-from warpladder.data.arrays import numbered
+from warpladder.data.arrays import NONE, Bools, Int64s, numbered
 
 #: A thread without a call for longer may have waited for another thread.
 _QUIET_NS: Final = 50_000

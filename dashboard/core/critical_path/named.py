@@ -6,8 +6,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.waits import LONG_AGO, Bools, Work
-from warpladder.dashboard.core.traces import NONE, Int64s
+from warpladder.dashboard.core.critical_path.waits import LONG_AGO, Work
+from warpladder.data.arrays import NONE, Bools, Int64s
 
 #: In `Named.of_call`: the profile does not name what the call waited for.
 UNNAMED: Final = NONE - 1

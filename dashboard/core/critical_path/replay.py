@@ -16,9 +16,9 @@ import numpy.typing as npt
 from warpladder.dashboard.core.critical_path.activities import RankActivities
 from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span
 from warpladder.dashboard.core.critical_path.waits import LONG_AGO
-from warpladder.dashboard.core.traces import NONE, Int64s
+from warpladder.data.arrays import NONE, Floats, Int64s
 
-Gains: TypeAlias = npt.NDArray[np.float64]
+Gains: TypeAlias = Floats
 
 #: No gain is larger than this many times the time that is saved if all of the iteration is faster; clocks are uncertain.
 _MARGIN: Final = 2.0

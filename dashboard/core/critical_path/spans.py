@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import Collectives, RankActivities
-from warpladder.dashboard.core.critical_path.waits import Bools
 from warpladder.dashboard.core.job import Job
-from warpladder.dashboard.core.traces import NONE, Int64s
+from warpladder.data.arrays import NONE, Bools, Floats, Int64s
 from warpladder.data.iterations import launch_times
 
 #: The order of two times is sure if they differ by more than this many standard deviations.
@@ -60,11 +59,11 @@ class Ranks:
         self.without_clock = tuple(rank for rank in self._uncertainty if self.aligned and rank not in clocks)
         self._opened: dict[int, RankActivities] = {}
 
-    def doubt_ns(self, one: npt.ArrayLike, other: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def doubt_ns(self, one: npt.ArrayLike, other: npt.ArrayLike) -> Floats:
         """How far times of two ranks must differ, so that their order is sure: two standard deviations of their clocks."""
         deviation = np.zeros(max(self.ranks, default=0) + 1)
         deviation[list(self.ranks)] = [self._uncertainty[rank] for rank in self.ranks]
-        doubt: npt.NDArray[np.float64] = _SURE * np.hypot(*(deviation[np.asarray(each, np.int64)] for each in (one, other)))
+        doubt: Floats = _SURE * np.hypot(*(deviation[np.asarray(each, np.int64)] for each in (one, other)))
         return doubt
 
     def launched_in(self, rank: int, span: Span) -> Bools:

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from warpladder.dashboard.core.traces import NONE, Int64s, ended_last
-
-Bools = npt.NDArray[np.bool_]
+from warpladder.dashboard.core.traces import ended_last
+from warpladder.data.arrays import NONE, Bools, Int64s
 
 COMPUTE, COMMUNICATION, MEMORY, GRAPH = range(4)
 #: A time before any other.

@@ -9,7 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.critical_path.activities import HostParts, RankActivities
 from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span
 from warpladder.dashboard.core.critical_path.waits import LONG_AGO
-from warpladder.dashboard.core.traces import NONE
+from warpladder.data.arrays import NONE
 
 #: What a segment of the path is. The first ones are the kinds of `Work`, in their order.
 KINDS: Final = ("compute", "communication", "memory", "graph", "launch", "host", "idle")

@@ -1,16 +1,15 @@
 """The dimensions of the grid of a job's ranks (data, tensor, pipeline, expert), and the communication along each."""
 
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.job_graph import experts
 from warpladder.dashboard.core.job_graph.graph import JobGraph
+from warpladder.data.arrays import Bools
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
 _NAMED: Final = {
     "tensor": r"\b(tp|tensor|mp|model)",
     "data": r"\b(dp|data|fsdp|replicat|shard)",

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.job import Job
-from warpladder.dashboard.core.job_graph.graph import NONE, JobGraph
+from warpladder.dashboard.core.job_graph.graph import JobGraph
 from warpladder.dashboard.core.job_graph.replay import Change
+from warpladder.data.arrays import NONE, Floats
 
 #: A rank is hot where it gets more than this many times its equal share.
 HOT: Final = 1.05
@@ -30,7 +30,7 @@ class Experts:
     """
 
     ranks: tuple[int, ...]
-    rows: npt.NDArray[np.float64]
+    rows: Floats
     hot: int
     times_share: float
     same: bool
@@ -60,7 +60,7 @@ def experts_of(job: Job) -> Experts | None:
     if not places or not size:
         return None
     rows = np.full((size, size), np.nan)
-    by_iteration: dict[float, npt.NDArray[np.float64]] = {}
+    by_iteration: dict[float, Floats] = {}
     profiled = {int(rank) for rank in frame["rank"].unique()}
     missing = tuple(rank for rank in ranks if rank not in profiled)
     unknown = [place for place, rank in enumerate(ranks) if rank in missing]

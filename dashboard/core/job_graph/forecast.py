@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import experts, pipelines
@@ -12,6 +11,7 @@ from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.job_graph.replay import Change, replay
+from warpladder.data.arrays import Floats
 from warpladder.data.words import named_ranks
 
 #: The replay without a change must give the measured step within this part of it.
@@ -144,7 +144,7 @@ def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) ->
     sums = graph.pieces[~(graph.pieces["is_first"] & (graph.pieces["iteration"] == graph.iterations[0]))]
     sums = sums.groupby("rank")[["compute_ns", "host_ns"]].sum()
     stages = pipeline.stages if pipeline else (graph.ranks,)
-    excess, factors = dict[int, float](), dict[int, npt.NDArray[np.float64]]()
+    excess, factors = dict[int, float](), dict[int, Floats]()
     for ranks in (each for each in stages if len(each) > 1):
         times = sums.loc[list(ranks)].to_numpy(np.float64)
         for rank, own in zip(ranks, times, strict=True):

@@ -7,18 +7,15 @@ things (copies, short gaps), and communicates exposed. These four add up to the 
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow.compute as pc
 
 from warpladder.dashboard.core.job import Job
 from warpladder.data.job_tables import peers_of
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
-NONE: Final = -1
 _COLUMNS: Final = (
     "rank", "iteration", "collective", "group", "group_ranks", "group_title", "match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns",
     "sends_to", "receives_from", "in_splits", "out_splits", "bytes", "start_ns", "end_ns",

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph.graph import NONE, JobGraph
+from warpladder.dashboard.core.job_graph.graph import JobGraph
+from warpladder.data.arrays import NONE, Bools, Floats
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 #: Exposed communication below this is no wait: starting the next kernel takes as long.
 _NO_WAIT_NS: Final = 2_000
 #: A send that waits for room ends within this time of the receive that makes it.
@@ -173,7 +172,7 @@ def _waits_for(pieces: pd.DataFrame) -> tuple[list[list[int]], list[int]]:
     return others, room
 
 
-def _buffered(pieces: pd.DataFrame) -> npt.NDArray[np.bool_]:
+def _buffered(pieces: pd.DataFrame) -> Bools:
     """Which sends are of a rank to another of which any ended before its receive began."""
     sends = pieces["sends_to"].notna() & pieces["receives_from"].isna() & pieces["match"].notna()
     latest = pieces.groupby("match")["arrival_ns"].transform("max")

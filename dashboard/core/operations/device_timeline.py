@@ -22,12 +22,9 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from warpladder.dashboard.core.traces import NONE, Int64s, ended_last
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from warpladder.dashboard.core.traces import ended_last
+from warpladder.data.arrays import NONE, Bools, Floats, Int64s
 
 #: Work that starts so soon after the work before it on its stream was released by it, ns.
 _NEAR_NS: Final = 5_000

@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Int64s
-from warpladder.data.arrays import numbered, occurrence
+from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork
+from warpladder.data.arrays import Int64s, numbered, occurrence
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 

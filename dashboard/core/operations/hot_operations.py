@@ -12,8 +12,8 @@ import numpy as np
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.graphs import Graphs
-from warpladder.dashboard.core.operations.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel
-from warpladder.data.arrays import numbered
+from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Kernel
+from warpladder.data.arrays import Bools, Int64s, numbered
 from warpladder.data.limits import COMPUTE, arithmetic_of_call_ns, device_memory, empty_kernel_ns
 from warpladder.data.names import found_by_size
 from warpladder.data.schema import CUDA_GRAPH

@@ -15,18 +15,15 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.recorded_calls import NotRebuilt, Recorded
-from warpladder.data.arrays import NONE, Launches, coded, integers, lookup, numbered
+from warpladder.data.arrays import NONE, Bools, Int64s, Launches, coded, integers, lookup, numbered
 from warpladder.data.nesting import Innermost, depths
 from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import Run
 
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 _TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _COLUMNS: Final = ("operation_id", "parent_id", "process", "thread", "start_ns", "end_ns", "name", "range_id", *_TEXTS)
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())

@@ -11,8 +11,8 @@ import numpy as np
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline, Host
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
-from warpladder.dashboard.core.operations.operator_calls import DeviceWork, Int64s
-from warpladder.data.arrays import integers
+from warpladder.dashboard.core.operations.operator_calls import DeviceWork
+from warpladder.data.arrays import Int64s, integers
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 

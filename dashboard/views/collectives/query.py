@@ -3,11 +3,11 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.arrays import Floats, Int64s
 
 #: The columns of table `collectives` that are read; a job of 512 ranks has hundreds of thousands of rows.
 COLUMNS: Final = (
@@ -25,7 +25,7 @@ RESULT: Final = (
 )  # fmt: skip
 
 
-def bus_factor(collective: str, ranks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def bus_factor(collective: str, ranks: Floats) -> Floats:
     """The ratio of bus bandwidth to algorithm bandwidth of a collective over n ranks; NaN for a kind without a definition.
 
     As NCCL's tests define it: the bytes that cross the link of a rank, in units of the size of the collective
@@ -136,7 +136,7 @@ def by_kind(frame: pd.DataFrame) -> pd.DataFrame:
     return sums.reset_index().sort_values("kernel_ns", ascending=False, kind="stable", ignore_index=True)
 
 
-def _groups(frame: pd.DataFrame, together: bool) -> tuple["pd.Categorical[str]", npt.NDArray[np.int64]]:
+def _groups(frame: pd.DataFrame, together: bool) -> tuple["pd.Categorical[str]", Int64s]:
     """The name of each row's group, and the number of its ranks.
 
     A name has the ranks behind it where groups of other ranks have the same name.
@@ -158,7 +158,7 @@ def _groups(frame: pd.DataFrame, together: bool) -> tuple["pd.Categorical[str]",
     return pd.Categorical.from_codes(number, categories=pd.Index(names)), ranks[number]
 
 
-def _sizes(kind: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _sizes(kind: Int64s, size: Int64s) -> Int64s:
     """The size of each row, or where its kind has many sizes the power of two below it."""
     distinct = pd.DataFrame({"kind": kind, "size": size}).drop_duplicates()
     several = np.bincount(distinct["kind"]) > _MOST_SIZES

@@ -5,20 +5,19 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import RunData, once
-from warpladder.dashboard.core.traces import NONE, Traces, calls_of
+from warpladder.dashboard.core.traces import Traces, calls_of
 from warpladder.dashboard.trace import operators
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.parts import IDLE, Parts, Steps, Told, about_kernels, advice
 from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store, timeline
-from warpladder.data.arrays import lookup
+from warpladder.data.arrays import NONE, Bools, lookup
 from warpladder.data.iterations import steps_of
 
 _MOST_KERNELS: Final = 5
@@ -196,7 +195,7 @@ def _moments(traces: Traces) -> list[tuple[object, ...]]:
 def _caller(traces: Traces, row: np.int64) -> tuple[str, str]:
     """The operator that launched a kernel and its line of Python; the text of its range where there is no operator."""
     if traces.has_operators:
-        chosen: npt.NDArray[np.bool_] = np.arange(traces.length("kernels")) == row
+        chosen: Bools = np.arange(traces.length("kernels")) == row
         (call,) = calls_of(traces, "kernels", chosen)
         operator = operators.read(traces).of_call[call] if call != NONE else NONE
         if operator != NONE:

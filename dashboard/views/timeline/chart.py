@@ -8,12 +8,13 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, build
 from warpladder.dashboard.trace.memory import MemoryInUse
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
+from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.words import cut
 
 #: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than the colours of variants and

@@ -5,8 +5,8 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, within
-from warpladder.data.arrays import numbered
+from warpladder.dashboard.core.traces import within
+from warpladder.data.arrays import NONE, Int64s, numbered
 
 _COLUMNS = ("rank", "device", "stream", "match", "arrival_ns", "finish_ns")
 

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core.numbers import format_duration
-from warpladder.dashboard.core.traces import NONE, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
 from warpladder.dashboard.trace.memory import memory_in_use
@@ -21,6 +21,7 @@ from warpladder.dashboard.views.timeline.component import Act, timeline
 from warpladder.dashboard.views.timeline.selection import ChosenEvent, PatternError, Search, SearchHits
 from warpladder.dashboard.views.timeline.visible import VisibleWork, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
+from warpladder.data.arrays import NONE
 
 _KINDS: Final[Mapping[str, str]] = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
 _COLOR: Final = {"variant": "variant", "kernel": "kernel name"}

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import COPIES, MEMORY_OPERATIONS, NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import COPIES, MEMORY_OPERATIONS, Traces
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.lanes import BLOCK, Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.trace.samples import is_of_measurement, of_the_measurement
-from warpladder.data.arrays import lookup
+from warpladder.data.arrays import NONE, Bools, Floats, Int64s, lookup
 
 #: Approximate limit of rectangles and bars in a window, over all lanes.
 MOST_DRAWN: Final = 12_000
@@ -159,7 +159,6 @@ def _looked_at(lane: Lane, first: Int64s, last: Int64s, alone: Int64s) -> tuple[
 
 
 ColorBy = Literal["variant", "kernel"]
-Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
 #: Suffix of the text of a range to which an event is attributed by time.
@@ -301,7 +300,7 @@ def _of_launch(traces: Traces, of_range: Codes) -> Codes:
     return codes
 
 
-def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.float64]:
+def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> Floats:
     """The total nanoseconds of the kernels of each name, summed in pieces of a lane to bound memory."""
     codes, time = traces.texts("kernels", "full_name").codes, np.zeros(count)
     for lane in lanes.lanes:

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypedDict, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
 from warpladder.dashboard.trace.operators import INTERNAL, MODULE
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.dashboard.views.timeline.query import NAME, OPERATIONS, Bools, Highlight, by_table, ranges_of, text_of
-from warpladder.data.arrays import Intervals, lookup, union_lengths
+from warpladder.dashboard.views.timeline.query import NAME, OPERATIONS, Highlight, by_table, ranges_of, text_of
+from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, lookup, union_lengths
 from warpladder.errors import Error
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
@@ -504,7 +503,7 @@ def _match(names: pa.Array, search: Search) -> Bools:
     return mask
 
 
-def _name_mask(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> npt.NDArray[np.bool_]:
+def _name_mask(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> Bools:
     """Whether the name of each event of a lane matches."""
     mask = np.zeros(len(lane), dtype=bool)
     for table, own, rows in by_table(lanes, lane, lane.row):

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
-from warpladder.dashboard.core.traces import Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
-from warpladder.data.arrays import Intervals
+from warpladder.data.arrays import Int64s, Intervals
 
 
 class VisibleWork(NamedTuple):

@@ -4,16 +4,15 @@ import math
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
-from warpladder.data.arrays import Intervals, lookup, numbered
+from warpladder.data.arrays import NONE, Floats, Int64s, Intervals, lookup, numbered
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
@@ -162,7 +161,7 @@ def _held(traces: Traces) -> pd.DataFrame:
     owner = nearest(parent, chosen)
     size = len(parent)
 
-    def summed(table: str, durations: Int64s) -> npt.NDArray[np.float64]:
+    def summed(table: str, durations: Int64s) -> Floats:
         own, by_time = (traces.numbers(table, name) for name in ("range_id", "time_range_id"))
         at = lookup(traces.numbers("ranges", "range_id"), np.where(by_time == NONE, own, by_time))
         at = np.where(at >= 0, owner[at], -1)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.compare import overview
@@ -14,10 +13,9 @@ from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
-from warpladder.dashboard.core.traces import NONE
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
-from warpladder.data.arrays import lookup
+from warpladder.data.arrays import NONE, Floats, lookup
 from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 from warpladder.data.words import counted
@@ -289,7 +287,7 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["collector", "above", "agree", "below", "less", "difference_ns"])
 
 
-def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> npt.NDArray[np.float64]:
+def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> Floats:
     """The distance between two times: the logarithm of their ratio, or 0 where a time is 0."""
     positive = (over > 0) & (under > 0)
     return np.log((over / under).where(positive, 1.0).to_numpy(dtype=float))

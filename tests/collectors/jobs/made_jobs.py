@@ -7,9 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.data import job_tables
-
-Int64s = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from warpladder.data.arrays import Floats, Int64s
 
 
 @dataclass(frozen=True)

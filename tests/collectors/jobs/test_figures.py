@@ -9,9 +9,10 @@ import pytest
 from tests.limits import cpu_seconds
 from warpladder.collectors.jobs import rank
 from warpladder.data import job_tables, timeline
+from warpladder.data.arrays import NONE
 from warpladder.data.columns import Table
 from warpladder.data.iterations import Steps
-from warpladder.data.timeline import COMMUNICATION, COMPUTE, MEMORY, NONE, DeviceWork
+from warpladder.data.timeline import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
 
 NO_STEPS = Steps(*(np.empty(0, np.int64) for _ in range(3)))
 Row = tuple[int, int, int, int, str, tuple[int, int] | None]

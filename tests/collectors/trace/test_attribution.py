@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.limits import cpu_seconds
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import SEVERAL, ByTime, LaunchedWork, device_time
-from warpladder.data.nesting import NONE, Innermost
+from warpladder.data.arrays import NONE
+from warpladder.data.nesting import Innermost
 
 pytestmark = pytest.mark.slow
 

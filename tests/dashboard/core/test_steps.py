@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from warpladder.dashboard.core.steps import Floats, Level, find_levels
+from warpladder.dashboard.core.steps import Level, find_levels
+from warpladder.data.arrays import Floats
 
 SIGMA = 0.0054
 #: 95 % of the differences of two runs are less: 1.96 and the square root of 2 standard deviations of a run, 1.5 %.

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.limits import cpu_seconds
-from warpladder.dashboard.core.traces import NONE
 from warpladder.dashboard.trace import ranges as trace_nesting
 from warpladder.dashboard.trace.lanes import layers
 from warpladder.dashboard.trace.ranges import RangeSpans, nearest
+from warpladder.data.arrays import NONE
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
 Trees = st.integers(1, 40).flatmap(lambda size: st.tuples(*(st.integers(-1, place - 1) for place in range(size))))

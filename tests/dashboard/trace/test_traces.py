@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import GEMM, HOSTILE
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.traces import GRAPH, NONE, Traces
+from warpladder.dashboard.core.traces import GRAPH, Traces
 from warpladder.dashboard.trace.describe import describe, rounded
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.time.calls import chart as call_charts
@@ -23,6 +23,7 @@ from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.dashboard.views.transfers import chart as charts
 from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store
+from warpladder.data.arrays import NONE
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from warpladder.dashboard.compare import differences
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
@@ -22,8 +21,8 @@ from warpladder.dashboard.core import steps
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
 from warpladder.dashboard.core.numbers import format_ratio
 from warpladder.data import store
+from warpladder.data.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
 #: The half width of a 95 % interval, for one value and for a difference of two values, in standard deviations.
 _OF_ONE: Final = 1.96
 _OF_TWO: Final = _OF_ONE * math.sqrt(2)

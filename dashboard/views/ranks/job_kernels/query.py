@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.ui.text import cut
+from warpladder.data.arrays import Bools, Floats, Int64s
 
 #: The columns of table `rank_kernels` that are read; a job of 512 ranks has hundreds of thousands of rows.
 COLUMNS: Final = ("rank", "iteration", "name", "kind", "count", "total_ns")
@@ -42,9 +42,7 @@ NAME_CHARACTERS: Final = 40
 #: The extent of a query in words, where it counts all iterations.
 ALL: Final = "all iterations"
 
-Floats = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+Booleans = Bools
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from itertools import combinations, islice
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.compare import energy
@@ -23,6 +22,7 @@ from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import about, doubt, is_trusted, passed_over
+from warpladder.data.arrays import Floats, Int64s
 
 Among = Literal["rungs", "peers", "hosts"]
 Judge = Literal["mean", "worst", "energy"]
@@ -41,8 +41,6 @@ ALL: Final = "all"
 _CHUNK: Final = 50_000
 #: The columns of cells that a place has.
 _OF_PLACE: Final = ("workload", "variant", "config", "case", "gpus", "n", *Estimate.names("median_ns"))
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -306,7 +304,7 @@ def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
     return shipment(contest, [contest.variants[row] for row in best[1]], equals, judge)
 
 
-def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
+def _keys(logs: Floats, sets: Int64s, judge: Judge) -> Floats:
     """The keys by which sets are compared, where less is better: missing cases, then the two regrets; shape (sets, 3).
 
     Args:

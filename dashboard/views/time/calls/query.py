@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Traces, of_calls
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, Traces, of_calls
 from warpladder.dashboard.trace import ranges as trace_nesting
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.describe import Tally, describe, rounded, statistics, tally, times
@@ -22,7 +22,7 @@ from warpladder.dashboard.trace.ranges import (
     without_graphs,
 )
 from warpladder.dashboard.trace.samples import Extent
-from warpladder.data.arrays import Places, numbered
+from warpladder.data.arrays import NONE, Int64s, Places, numbered
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
 _MOST_COUNTERS: Final = 1 << 22

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Int64s, Traces
+from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.describe import short_names
-from warpladder.dashboard.trace.operators import MODULE, Bools, Operators, read, roots
-from warpladder.data.arrays import lookup, numbered
+from warpladder.dashboard.trace.operators import MODULE, Operators, read, roots
+from warpladder.data.arrays import Bools, Int64s, lookup, numbered
 
 #: What makes operators one row: their name, alone or with the shapes of their inputs, the modules or the range around them, or their stack.
 By = Literal["name", "shape", "module", "range", "stack"]
