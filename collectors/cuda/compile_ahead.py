@@ -96,7 +96,10 @@ MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> dict[Job, list[int]]:
-    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call. What the first case of the plan needs comes first, then what takes longest.
+    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call.
+
+    What the first case of the plan needs comes first, then what the first case of each workload needs, which a budget reaches, and then the
+    rest; of these two, what takes longest comes first.
 
     Args:
         plan: the cells to measure.
@@ -116,7 +119,13 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                 for job in _jobs_of_cell(planned, workload, variant, config, architectures, libraries):
                     needed.setdefault(job, []).append(number)
                     ranks[job] = _rank(variant)
-    return {job: needed[job] for job in sorted(needed, key=lambda job: (needed[job][0] > 0, ranks[job]))}
+    firsts = {planned.workload: number for number, planned in reversed([*enumerate(plan.jobs)])}.values()
+
+    def turn(job: Job) -> tuple[bool, bool, int]:
+        first = needed[job][0]
+        return first > 0, first not in firsts, ranks[job]
+
+    return {job: needed[job] for job in sorted(needed, key=turn)}
 
 
 def _jobs_of_cell(

@@ -145,14 +145,15 @@ def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_vari
     )
     plan = make_plan(asked)
     jobs = [*compile_ahead.jobs_of(plan, ["sm_90"])]
-    assert [astuple(job)[:5] for job in jobs] == [
-        *(
+    of_torch = {
+        batch: [
             ("mlp_training", "", "torch_compile", f"mode={mode}", f"batch={batch}")
-            for batch in (100, 400)
             for mode in ("default", "max-autotune-no-cudagraphs")
-        ),
-        ("conv2d", "", "cupy_ndimage", "", "n=256"),
-    ]
+        ]
+        for batch in (100, 400)
+    }
+    of_cupy = ("conv2d", "", "cupy_ndimage", "", "n=256")
+    assert [astuple(job)[:5] for job in jobs] == [*of_torch[100], of_cupy, *of_torch[400]]
     assert compile_ahead.jobs_of(plan, []) == {}
     assert compile_ahead.jobs_of(plan, ["sm_90"], libraries=False) == {}
     for job in jobs[1:]:
@@ -201,3 +202,11 @@ WORKLOAD = Workload(
     reference=lambda case, inputs: {"y": 2.0 * inputs["x"]},
 )
 """
+
+
+def test_what_the_first_case_of_each_workload_needs_comes_before_what_later_cases_need() -> None:
+    plan = make_plan(Request(["conv2d", "tensor_transpose", "mlp_training"], case_set="quick", variants=["torch_compile"]))
+    needed = [*compile_ahead.jobs_of(plan, ["sm_90"]).values()]
+    workloads = [planned.workload.name for planned in plan.jobs]
+    is_first = [workloads.index(workloads[numbers[0]]) == numbers[0] for numbers in needed]
+    assert is_first == sorted(is_first, reverse=True) and not all(is_first)
