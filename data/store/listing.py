@@ -96,10 +96,13 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
 
     Only table `run` is read, and only once, also by another process where the folder has an `index`; of other tables the file's ends
     are checked. So a run may turn out to be bad when `open_run` checks it, and counts as bad from then on. A folder that does not exist
-    holds no run. Staging folders of unfinished runs start with a dot and are passed over.
+    holds no run, and one that is named twice is read once. Staging folders of unfinished runs start with a dot and are passed over.
     """
     listed: list[Run | BadRun] = []
+    once: dict[Path, Path] = {}
     for folder in folders:
+        once.setdefault(folder.resolve(), folder)
+    for folder in once.values():
         try:
             paths = _run_folders(folder)
         except OSError as error:

@@ -213,7 +213,7 @@ def test_a_bad_run_is_named_and_does_not_hide_the_good_ones(tmp_path: Path) -> N
     write(tmp_path, "newer", started_at=datetime(2027, 1, 1, tzinfo=UTC))
     (tmp_path / "bad").mkdir()
     (tmp_path / ".half.partial-1").mkdir()
-    good, bad = store.list_runs([tmp_path, tmp_path / "absent"])
+    good, bad = store.list_runs([tmp_path, tmp_path / "absent", tmp_path / ".." / tmp_path.name])
     assert [run.run_id for run in good] == ["newer", "good"]
     assert [broken.path.name for broken in bad] == ["bad"]
     assert "has no run.parquet" in bad[0].reason
