@@ -123,8 +123,7 @@ def stages(data: RunData) -> pd.DataFrame:
     for stage, speedup in zip(STAGES, speedups, strict=True):
         frame[speedup] = first[stage] / frame[stage]
     frame["reuses_to_halve"] = np.ceil(frame["copies_ns"] / frame["with_launch_ns"]).astype(int)
-    host = [_host(data, row["workload"], row["case"]) for row in frame.to_dict("records")]
-    frame["host"], frame["host_ns"] = [name for name, _ in host], [duration for _, duration in host]
+    frame = frame.merge(_hosts(data), on=["workload", "case"], how="left").fillna({"host": ""})
     gain = frame["host_ns"] - frame["with_launch_ns"]
     frame["reuses_to_pay"] = [
         math.ceil(cost / won) if won > 0 else math.nan for cost, won in zip(frame["copies_ns"], gain, strict=True)
@@ -202,15 +201,12 @@ def _calls_ns(traces: Traces) -> Int64s:
     return np.where(again, 0, end - start)
 
 
-def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:
-    """The fastest host variant of a case that may be called best, and its nanoseconds; empty and NaN without such a variant.
+def _hosts(data: RunData) -> pd.DataFrame:
+    """The fastest host variant of each case that may be called best, `host`, and its nanoseconds, `host_ns`.
 
     A whole program does not count as a host variant, although the host's clock times it.
     """
     every = cells(data)
-    of_case = (every["workload"] == workload) & (every["case"] == case) & (every["scope"] == "operation")
-    hosts = every[of_case & (every["role"] == "host") & (every["gpus"] == 0) & (every["status"] == "ok") & is_trusted(every)]
-    if hosts.empty:
-        return "", math.nan
-    first = hosts.sort_values("median_ns", kind="stable").iloc[0]
-    return str(first["variant"]), float(first["median_ns"])
+    of_host = (every["scope"] == "operation") & (every["role"] == "host") & (every["gpus"] == 0) & (every["status"] == "ok")
+    hosts = every[of_host & is_trusted(every)].sort_values("median_ns", kind="stable").drop_duplicates(["workload", "case"])
+    return hosts[["workload", "case", "variant", "median_ns"]].set_axis(["workload", "case", "host", "host_ns"], axis=1)
