@@ -25,6 +25,8 @@ MOST_PERCENT_OF_FLOOR = 104
 COPIES_BY_THE_DRIVER = {
     ("20261127T012648Z-h100-tensor-transpose-3537", variant, "n=64,perm=012") for variant in ("cupy", "torch")
 }
+#: A variant is sampled about ten times for `record --set quick`, which measures 25 cases in 60 s.
+LONGEST_OF_QUICK_NS = 250_000_000
 
 
 def test_every_recorded_run_opens() -> None:
@@ -135,6 +137,22 @@ def recorded(table: str, columns: list[str]) -> set[tuple[str, ...]]:
     """The values that these columns have together in any run that has the table."""
     frames = [run.table(table, columns).astype(str).drop_duplicates() for run in GOOD if table in run.tables]
     return set(pd.concat(frames).itertuples(index=False, name=None))
+
+
+def test_no_variant_of_a_quick_case_takes_the_time_of_the_other_cases() -> None:
+    columns = ["workload", "case", "variant", "duration_ns"]
+    samples = pd.concat(run.table("samples", [*columns, "scope"]).query("scope == 'operation'") for run in GOOD)
+    medians = samples.groupby(columns[:3])["duration_ns"].median()
+    quick = {name: [case for case in registry.load(name).cases if "quick" in case.sets] for name in registry.names()}
+    long = [
+        (name, case.name, variant.name)
+        for name, cases in quick.items()
+        for case in cases
+        for variant in registry.load(name).variants
+        if medians.get((name, case.name, variant.name), 0) > LONGEST_OF_QUICK_NS
+        and any(variant.skip(case, config) is None for config in variant.configs)
+    ]
+    assert not long
 
 
 def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by() -> None:
