@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Entry, Estimate
@@ -84,8 +85,12 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
     rows = figures[(figures["table"] == source.table) & (figures["quantity"] == source.quantity)]
     rows = rows.rename(columns={"value": "published"}).reset_index(drop=True)
     every = cells(data)
-    measured = every[(every["n"] > 0) & (every["status"] == "ok")]
-    ours = pd.DataFrame([_ours(data, measured, row, cache) for row in rows.to_dict("records")], columns=list(_NOTHING))
+    is_named = (
+        every["workload"].isin(rows["workload"]) & every["variant"].isin(rows["our_variant"]) & every["case"].isin(rows["case"])
+    )
+    measured = every[is_named & (every["n"] > 0) & (every["status"] == "ok")]
+    fastest = best_config(measured)
+    ours = pd.DataFrame([_ours(data, measured, fastest, row, cache) for row in rows.to_dict("records")], columns=list(_NOTHING))
     keep = ["variant", "our_variant", "config", "case", "unit", "published", "hardware", "note"]
     frame = pd.concat([rows[keep], ours.astype({"ours": float, "ours_low": float, "ours_high": float})], axis=1)
     frame["why"] = [_why(data, source, row) for row in frame.to_dict("records")]
@@ -108,11 +113,13 @@ def _why(data: RunData, source: Source, row: Mapping[Any, Any]) -> str:
     return "not measured in this run"
 
 
-def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> Mapping[str, Any]:
-    """Our figure for one printed number."""
+def _ours(
+    data: RunData, measured: pd.DataFrame, fastest: pd.DataFrame, row: Mapping[Any, Any], cache: str
+) -> Mapping[str, Any]:
+    """Our figure for one printed number, from our cells and those of the fastest configs."""
     if row["quantity"] == "bank_conflicts":
         return _conflicts(row)
-    cell = _cell(measured, row, cache)
+    cell = _cell(measured, fastest, row, cache)
     if cell is None:
         return _NOTHING
     values = _speedup(data, cell) if row["quantity"] == "speedup" else _in_unit(cell, row["quantity"], row["unit"])
@@ -127,19 +134,28 @@ def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: 
     }
 
 
-def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Series[Any] | None":
+def _cell(measured: pd.DataFrame, fastest: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Series[Any] | None":
     """Our cell for the variant, case and scope of a row: in the row's config where it names one, else in the fastest config."""
-    same = measured[(measured["workload"] == row["workload"]) & (measured["variant"] == row["our_variant"])]
-    same = same[same["case"] == row["case"]]
+    # Host variants are timed as a whole operation, whichever part of the GPU's work the report compares them with.
+    scope = "operation" if row["our_variant"] == SEQUENTIAL else row["scope"]
+    wanted = {"workload": row["workload"], "variant": row["our_variant"], "case": row["case"]}
+    same = _with(measured, wanted)
     # A variant without configs, such as the host's, corresponds to every config of the report.
     if row["config"] and (same["config"] != "").any():
-        same = same[same["config"] == row["config"]]
-    # Host variants are timed as a whole operation, whichever part of the GPU's work the report compares them with.
-    same = same[same["scope"] == ("operation" if row["our_variant"] == SEQUENTIAL else row["scope"])]
-    same = best_config(same)
+        same = _with(same, {"config": row["config"], "scope": scope})
+    else:
+        same = _with(fastest, wanted | {"scope": scope})
     preferred = same[same["cache"] == cache]
     cells = preferred if len(preferred) else same
     return None if cells.empty else cells.iloc[0]
+
+
+def _with(frame: pd.DataFrame, values: Mapping[str, str]) -> pd.DataFrame:
+    """The rows with these values."""
+    chosen = np.ones(len(frame), dtype=bool)
+    for column, value in values.items():
+        chosen &= (frame[column] == value).to_numpy(dtype=bool)
+    return frame[chosen]
 
 
 def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | None:
