@@ -62,18 +62,14 @@ def disassemble_all(cubins: Sequence[bytes]) -> list[dict[str, tuple[Instruction
         return list(pool.map(disassemble, cubins))
 
 
-def cubins_of(file: Path, architecture: str = "") -> dict[str, bytes]:
+def cubins_of(file: Path) -> dict[str, bytes]:
     """The cubins inside a program, an object file or a shared library, by name.
-
-    Args:
-        architecture: such as `sm_90`; empty for all.
 
     Raises:
         DisassemblyError: there is no `cuobjdump`, or it cannot read the file.
     """
     with tempfile.TemporaryDirectory() as folder:
-        which = ["-arch", architecture] if architecture else []
-        _run("cuobjdump", *which, "-xelf", "all", str(file.resolve()), cwd=folder)
+        _run("cuobjdump", "-xelf", "all", str(file.resolve()), cwd=folder)
         return {each.name: each.read_bytes() for each in sorted(Path(folder).glob("*.cubin"))}
 
 

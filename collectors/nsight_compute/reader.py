@@ -135,18 +135,14 @@ def _by_instruction(action: Any, first: int | None, present: frozenset[str]) -> 
     """Readings above 0 by metric and place of the instruction."""
     if first is None:
         return {}
-    names = [name for name in present if name in BY_INSTRUCTION or _is_sample(name)]
+    samples = {name for name in present if name.startswith(SAMPLED_IN) and not name.endswith("_not_issued")}
+    names = [name for name in present if name in BY_INSTRUCTION or name in samples]
     readings = {name: _instances(action.metric_by_name(name)) for name in sorted(names)}
     return {
         name: {(address - first) // _INSTRUCTION_BYTES: value for address, value in by_address.items() if address >= first}
         for name, by_address in readings.items()
         if by_address
     }
-
-
-def _is_sample(name: str) -> bool:
-    """Whether it counts the samples of a state of warps."""
-    return name.startswith(SAMPLED_IN) and not name.endswith("_not_issued")
 
 
 def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:

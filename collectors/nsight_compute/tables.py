@@ -57,7 +57,9 @@ def rows_of(cells: Cells, codes: Mapping[str, ReportedCode], variants: Iterable[
     for cell, launches in cells.items():
         for index, launch in enumerate(launches):
             key = {**cell._asdict(), "launch_index": index}
-            rows["counters"] += [{**key, "kernel": launch.kernel, **reading} for reading in _readings(launch)]
+            finite = [name for name in METRICS if name in launch.values]
+            readings = [{"metric": name, "value": launch.values[name], "unit": launch.units[name]} for name in finite]
+            rows["counters"] += [{**key, "kernel": launch.kernel, **reading} for reading in readings]
             code = _code(launch, codes, places.get((cell.workload, cell.variant), {}))
             if code and code["code"] not in written:
                 written.add(code["code"])
@@ -71,13 +73,6 @@ def rows_of(cells: Cells, codes: Mapping[str, ReportedCode], variants: Iterable[
             ]
             rows["rules"] += [{**key, "place": place, **rule} for place, rule in enumerate(launch.rules)]
     return {**rows, "cell_launches": launch_rows(launched)}
-
-
-def _readings(launch: ProfiledLaunch) -> list[dict[str, Any]]:
-    """All finite metrics of the contract."""
-    return [
-        {"metric": name, "value": launch.values[name], "unit": launch.units[name]} for name in METRICS if name in launch.values
-    ]
 
 
 def _code(

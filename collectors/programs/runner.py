@@ -332,7 +332,8 @@ def _follow(
         ready = dict(poll.poll(_SOON_MS if problem or is_group else max(1.0, min(1000 * _LOOK_S, left_ms))))
         now = time.perf_counter_ns()
         if wake in ready or problem or is_group:
-            _clear(wake)
+            with suppress(BlockingIOError):
+                os.read(wake, 4096)
             if tree.reap(now) or (problem and now > killed_ns + _KILL_S * 1e9):
                 return now, problem, leftovers
         if output.pipe in ready and not output.take():
@@ -341,7 +342,8 @@ def _follow(
             tree.kill()
         elif now > deadline_ns or now > looked_ns + _LOOK_S * 1e9:
             looked_ns = now
-            _cut(stderr)
+            if os.fstat(stderr).st_size > _MOST_STDERR:
+                os.ftruncate(stderr, 0)
             problem = "timeout" if now > deadline_ns else "output" if output.is_too_long else ""
             if problem:
                 killed_ns, leftovers = now, tree.names_left()
@@ -349,17 +351,6 @@ def _follow(
             elif tree.exited_ns and not has_told_waiting and now > tree.exited_ns + _PATIENCE_S * 1e9:
                 has_told_waiting = True
                 tell(Waiting(tree.names_left()))
-
-
-def _clear(wake: int) -> None:
-    with suppress(BlockingIOError):
-        os.read(wake, 4096)
-
-
-def _cut(stderr: int) -> None:
-    """Empty the file of messages where it is long."""
-    if os.fstat(stderr).st_size > _MOST_STDERR:
-        os.ftruncate(stderr, 0)
 
 
 def begin() -> None:

@@ -166,7 +166,8 @@ def _rows(tool: str, ref: WorkloadRef, cells: Sequence[Names]) -> Iterator[dict[
     ]
     yield from rows
     if not rows:
-        text = f"{tool}: {_first(watched)}; in one process with all of {', '.join(variants)}, and in none of its own"
+        first = next((str(finding) for finding in report.findings(watched.printed)), watched.broken)
+        text = f"{tool}: {first}; in one process with all of {', '.join(variants)}, and in none of its own"
         yield diagnostic_row("warning", Source.SANITIZER, text)
 
 
@@ -177,10 +178,6 @@ def _of_variant(tool: str, watched: Watched, about: Mapping[str, str]) -> Iterat
         yield diagnostic_row("warning" if finding.doubted else "error", Source.SANITIZER, text, about)
     if not found:
         yield diagnostic_row("warning", Source.SANITIZER, f"{tool} could not watch it: {watched.broken}", about)
-
-
-def _first(watched: Watched) -> str:
-    return next((str(finding) for finding in report.findings(watched.printed)), watched.broken)
 
 
 def record(plan: Plan, run: store.Run, data_dir: Path, say: Callable[[str], object]) -> str:

@@ -171,9 +171,10 @@ def _tell_what_is_missing(report: Report, work: device.DeviceTables, notes: Note
         text = "the profile has no launches (API calls), so that it tells neither why the device is idle nor which range launched a kernel"
         notes.add("warning", Source.CUDA, text)
     lost = {what: rows - with_call for what, (rows, with_call) in work.launches_of.items()}
+    of_name = () if report.has(device.KERNEL, "demangledName") else ("shortName",)
     for table, columns in {
         device.API: ("globalTid", "nameId", *(["correlationId"] if any(lost.values()) else [])),
-        device.KERNEL: (*(_OF_LAUNCHES if lost.get("kernels") else ()), "deviceId", *_names_needed(report)),
+        device.KERNEL: (*(_OF_LAUNCHES if lost.get("kernels") else ()), "deviceId", *of_name),
         device.COPY: (*(_OF_LAUNCHES if lost.get("copies") else ()), "copyKind", "bytes"),
     }.items():
         missing = [column for column in columns if not report.has(table, column)]
@@ -185,11 +186,6 @@ def _tell_what_is_missing(report: Report, work: device.DeviceTables, notes: Note
         _tell_lost_launches(
             {what: (number, work.launches_of[what][0]) for what, number in lost.items() if number}, report, notes
         )
-
-
-def _names_needed(report: Report) -> tuple[str, ...]:
-    """Return the columns that kernels need for a name: shortName, unless they have demangledName."""
-    return () if report.has(device.KERNEL, "demangledName") else ("shortName",)
 
 
 def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], report: Report, notes: Notes) -> None:

@@ -54,7 +54,8 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
     every = cells(data)
     best = best_config(every[(every["workload"] == workload) & (every["gpus"] > 0) & every["role"].isin(["rung", "peer"])])
     best = best.merge(charted_cases(data, workload)[["case", "size", "series"]], on="case")
-    host = _host_reference(data, workload)
+    # The host variant that speedups are counted from on a machine without a GPU; empty without one.
+    host = baseline_variant(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
     rows = []
     for copies, scopes in ((False, ("device", "operation")), (True, ("end_to_end",))):
         scope = next((scope for scope in scopes if (best["scope"] == scope).any()), "")
@@ -94,11 +95,6 @@ def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...]
     published = figures.read(workload)["case"] if workload in figures.reports() else pd.Series(dtype=str)
     of_report = frame.loc[frame["case"].isin(published), "size"]
     return sizes, str(of_report.iloc[0]) if len(of_report) else sizes[-1]
-
-
-def _host_reference(data: RunData, workload: str) -> str:
-    """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty without a host variant."""
-    return baseline_variant(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
 
 
 def chart(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Chart:

@@ -242,7 +242,9 @@ def executions(data: RunData, case: str) -> pd.DataFrame:
     work = pd.concat([_work(traces, table, ids, owner) for table in _NAMES if table in traces.tables])
     frame = work.merge(chosen, on="place")
     frame["kind"] = frame["name"].map(KIND_OF).fillna(OTHER)
-    frame["trace_ns"] = frame["begin_ns"] - _begin_ns(traces)
+    # The Timeline counts from the first event of the trace.
+    first_ns = min(int(start.min()) for table in traces.tables for (start,) in traces.scan(table, "start_ns") if len(start))
+    frame["trace_ns"] = frame["begin_ns"] - first_ns
     frame["hidden_ns"] = np.nan
     for _, rows in frame.groupby("place"):
         kernels, copies = rows[rows["bytes"].isna()], rows[rows["bytes"].notna()]
@@ -293,11 +295,6 @@ def _work(traces: Traces, table: str, ids: Int64s, owner: Int64s) -> pd.DataFram
     values = dict(zip(("start_ns", "end_ns", *numbers), columns, strict=True))
     frame = pd.DataFrame({"place": np.where(at >= 0, owner[at], NONE), "name": names, "bytes": np.nan, **values})
     return frame[frame["place"] >= 0]
-
-
-def _begin_ns(traces: Traces) -> int:
-    """Start of the first event of the trace. The Timeline counts from it."""
-    return min(int(start.min()) for table in traces.tables for (start,) in traces.scan(table, "start_ns") if len(start))
 
 
 @dataclass(frozen=True)

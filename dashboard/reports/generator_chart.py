@@ -251,7 +251,10 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
     cut = len(frame) > _MOST_BARS
     until_ns = int(np.sort(frame["start_ns"])[_MOST_BARS]) if cut else whole_ns
     shown = frame[frame["start_ns"] < until_ns] if cut else frame
-    names = [_execution_label(row) for row in keys.to_dict("records")]
+    names = [
+        f"{text(name(row))}<br>{text(row['figure'])} · {text(format_duration(row['span_ns']))}"
+        for row in keys.to_dict("records")
+    ]
     ends = {"range": [len(keys) - 0.45, -0.45], "zeroline": False}
     figure = rows_of_bars(look, names, _ROW_PX, 112, least=1, **ends)
     drawn = [kind for kind in generator.KINDS if (shown["kind"] == kind).any()]
@@ -317,10 +320,6 @@ def _title(frame: pd.DataFrame, case: str) -> str:
         else ""
     )
     return f"At {case}, {take} {format_duration(kernel_ns)}, {where}{hides}"
-
-
-def _execution_label(row: dict[Any, Any]) -> str:
-    return f"{text(name(row))}<br>{text(row['figure'])} · {text(format_duration(row['span_ns']))}"
 
 
 def _execution_hover(row: dict[Any, Any]) -> str:

@@ -1,6 +1,6 @@
 """An imported profile as text: where the time of the device goes, the largest parts of it, the steps, and what to do next."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -78,7 +78,14 @@ def _tables(
     yield (f"kernels: {summed(found.kernel_ns, covered)}", "time", "share", "runs"), list(_kernel_rows(found, most))
     yield ("copies and memsets", "time", "number", "bytes", "rate"), list(_copy_rows(found, most_copies))
     shown = found.limits.head(_MOST_COUNTED).to_dict("records")
-    rows: list[Row] = [_limit_row(each) for each in shown]
+    rows: list[Row] = [
+        (
+            middle_cut(each["kernel"], _COUNTED_CHARACTERS),
+            format_duration(each["time_ns"]),
+            f"{each['limit']}: {format_percent(each['limit_percent'])}",
+        )
+        for each in shown
+    ]
     if more := len(found.limits) - len(shown):
         rows.append((f"{more} more: --format json", "", ""))
     yield ("kernels under the profiler", "time", "limit, and how much of its peak is reached"), rows
@@ -114,14 +121,6 @@ def _copy_rows(found: query.Profile, most: int) -> Iterator[Row]:
         time, number = (sum(each[name] for each in rest) for name in ("time_ns", "n"))
         size = sum(each["bytes"] for each in rest if pd.notna(each["bytes"]))
         yield f"{len(rest)} other kinds", format_duration(time), f"{number:,}", format_bytes(float(size)), NOTHING
-
-
-def _limit_row(each: Mapping[Any, Any]) -> Row:
-    return (
-        middle_cut(each["kernel"], _COUNTED_CHARACTERS),
-        format_duration(each["time_ns"]),
-        f"{each['limit']}: {format_percent(each['limit_percent'])}",
-    )
 
 
 def _facts(data: RunData, found: query.Profile) -> dict[str, Any]:

@@ -152,11 +152,12 @@ def offer_runs(need: Need | None = None, *, shipped: bool = False) -> bool:
     return bool(others)
 
 
-def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
+def nothing_to_compare(run: store.Run) -> NoReturn:
     """Say that there are no variants to compare, and how to get some. Ends the page."""
+    why = "This run has no variants to compare."
     if "ranges" not in run.tables:
         nothing(why, "Choose another run, or record this machine: make record.")
-    st.info(f"{plain(why)} Its NVTX ranges can be:")
+    st.info(f"{why} Its NVTX ranges can be:")
     pages.link("time.picker", "Pick variants →", **state.link())
     end_empty()
 
@@ -249,7 +250,7 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
     every = runs.load(run).workloads
     own = [name for name in every if among is None or name in among]
     if not own:
-        nothing_to_compare(run, "This run has no variants to compare.")
+        nothing_to_compare(run)
     context = runs.context()
     best = ((name, run_index.suitable(context.every, context.device, name, context.need)[:1]) for name in own)
     found_by = (name for name, first in best if [each.name for each in first] == [runs.chosen_name()])
