@@ -48,8 +48,7 @@ def host_ceilings() -> Rows:
     kept: Rows = entry[0]["rows"] if entry else []
     share = 0.0
     for _ in range(_CHECKS if kept else 0):  # on a busy machine some copies take twice as long
-        copied = HOST_COPY_BYTES / _copy_ns(HOST_COPY_BYTES, _threads(), _REPETITIONS_OF_A_CHECK)
-        share = max(share, copied / kept[0]["value"])
+        share = max(share, _copied(_REPETITIONS_OF_A_CHECK) / kept[0]["value"])
         if share >= _LEAST_SHARE:
             break
     if _LEAST_SHARE <= share <= _MOST_SHARE:
@@ -76,6 +75,11 @@ def _rate(row: Mapping[str, Any]) -> float:
 
 def _threads() -> int:
     return len(os.sched_getaffinity(0))
+
+
+def _copied(repetitions: int) -> float:
+    """The rate of a copy by all threads, in GB/s."""
+    return HOST_COPY_BYTES / _copy_ns(HOST_COPY_BYTES, _threads(), repetitions)
 
 
 def _measured() -> Rows:
