@@ -1,5 +1,6 @@
 """The errors of outputs in the memory of a device, found in one launch of a kernel."""
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -30,18 +31,35 @@ def kernel_of(actual: np.dtype[Any], right: np.dtype[Any]) -> str:
     return f"errors<{', '.join(types)}, {parts}, {TILE}>"
 
 
+def first_infinite(dtype: np.dtype[Any]) -> float:
+    """The least number that rounds to infinity in a type."""
+    if dtype.kind not in "fc":
+        return math.inf
+    largest = np.finfo(dtype).max
+    return float(largest) + float(largest - np.nextafter(largest, 0, dtype=largest.dtype)) / 2
+
+
 def errors_of(arch: str, actual: Array, right: Array, exact: bool, lost_at: float, scale: float) -> PartOfErrors:
     """Return the errors of an output of one dimension; see `agreement.errors_of_part`.
 
     Args:
         arch: of the current device, such as `sm_90`.
     """
+    infinite = first_infinite(actual.dtype)
     if actual.dtype == np.float16:
         actual = actual.astype(np.float32)
     tiles = -(-actual.size // TILE)
     squares, totals = cupy.empty((2, tiles)), cupy.zeros(7, np.uint64)
     kernel = _loaded(arch, kernel_of(actual.dtype, right.dtype))
-    arguments = (np.uint64(actual.size), np.float64(scale), np.float64(lost_at), *squares, totals, totals[2:])
+    arguments = (
+        np.uint64(actual.size),
+        np.float64(infinite),
+        np.float64(scale),
+        np.float64(lost_at),
+        *squares,
+        totals,
+        totals[2:],
+    )
     kernel((min(tiles, _BLOCKS),), (_THREADS,), (cupy.ascontiguousarray(actual), cupy.ascontiguousarray(right), *arguments))
     found = totals.get()
     largest_error, largest_reference = found[:2].view(np.float64).tolist()

@@ -15,14 +15,15 @@ __device__ void keep_largest(unsigned long long* largest, double value) { atomic
 
 __device__ bool is_finite(double value) { return value - value == 0.0; }
 
-// Elements of `actual` and `right`, of PARTS numbers each, by tiles of TILE. All numbers count multiplied by `scale`.
+// Elements of `actual` and `right`, of PARTS numbers each, by tiles of TILE. All numbers count multiplied by `scale`. Numbers from `infinite`
+// on round to infinity in the type of the output, which may be narrower than T.
 // `error_squared`, `right_squared`: sums of squares of |actual - right| and |right|, of each tile.
 // `largest`: the maxima of both, as bits of a double.
 // `counts`: elements that differ from `right`; those of them that are alike nevertheless, since `actual` can hold `right` as infinity or
 // NaN only; that are off by more than `lost_at` of `right`; that are not finite, where `right` is; that are not alike, where `right` is not.
 template <class T, class R, int PARTS, int TILE>
-__global__ void errors(const T* actual, const R* right, unsigned long long count, double scale, double lost_at, double* error_squared,
-                       double* right_squared, unsigned long long* largest, unsigned long long* counts) {
+__global__ void errors(const T* actual, const R* right, unsigned long long count, double infinite, double scale, double lost_at,
+                       double* error_squared, double* right_squared, unsigned long long* largest, unsigned long long* counts) {
     __shared__ double sums[2][kLanes];
     const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
     double max_error = 0.0, max_size = 0.0, nan = 0.0;
@@ -36,9 +37,10 @@ __global__ void errors(const T* actual, const R* right, unsigned long long count
             for (int part = 0; part < PARTS; ++part) {
                 const T own = actual[i * PARTS + part];
                 const R wanted = right[i * PARTS + part];
-                const T rounded = (T)wanted;
-                off[part] = (double)own * scale - (double)wanted * scale;
-                size[part] = (double)wanted * scale;
+                const double wide = (double)wanted;
+                const T rounded = fabs(wide) < infinite || wide != wide ? (T)wanted : (T)copysign(1.0 / 0.0, wide);
+                off[part] = (double)own * scale - wide * scale;
+                size[part] = wide * scale;
                 is_equal &= own == wanted;
                 is_same &= own == rounded;
                 can_be_held &= is_finite((double)rounded);

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.collectors.cuda.fake_cuda import install
 from tests.emulator.emulator import needs_compiler, run
 from warpladder.collectors.core.agreement import TILE, compare
 from warpladder.installation import ROOT
@@ -12,27 +13,36 @@ from warpladder.workloads.api import CudaVariant, Launch
 
 KERNEL = CudaVariant("errors", "errors", "ceiling", source=ROOT / "collectors/cuda/kernels/errors.cu")
 COUNT = 2 * TILE + 100
-#: Type of the outputs, of the reference, and both as NVRTC names them.
+#: Type of the outputs -> type of the reference.
 TYPES = {
-    "float32": ("float64", "float, double, 1"),
-    "float64": ("float64", "double, double, 1"),
-    "complex64": ("complex128", "float, double, 2"),
-    "int32": ("int64", "int, long long, 1"),
-    "bool": ("bool", "unsigned char, unsigned char, 1"),
+    "float16": "float64",
+    "float32": "float64",
+    "float64": "float64",
+    "complex64": "complex128",
+    "int32": "int64",
+    "bool": "bool",
 }
 
 
-def on_device(actual: Any, right: Any, exact: bool, lost_at: float, scale: float) -> Any:
+@pytest.fixture
+def on_device(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the kernel on the emulator, with fewer blocks than tiles."""
-    tiles = -(-actual.size // TILE)
-    outputs = {"error": np.zeros(tiles), "size": np.zeros(tiles), "largest": np.zeros(2), "counts": np.zeros(5, np.uint64)}
-    names = TYPES[str(actual.dtype)][1]
-    arguments = ("actual", "right", np.uint64(actual.size), np.float64(scale), np.float64(lost_at), *outputs)
-    launch = Launch(f"errors<{names}, {TILE}>", (2, 1, 1), (64, 1, 1), arguments)
-    run(KERNEL, [launch], {"actual": actual.view(), "right": right.view()}, outputs)
-    different, alike, lost, not_finite, finite = outputs["counts"].tolist()
-    counts = (different - alike if exact else 0, 0 if exact else lost, not_finite, finite)
-    return outputs["error"], outputs["size"], tuple(outputs["largest"] / scale), counts
+    errors = install(monkeypatch, [], "errors")
+
+    def found(actual: Any, right: Any, exact: bool, lost_at: float, scale: float) -> Any:
+        infinite, tiles = errors.first_infinite(actual.dtype), -(-actual.size // TILE)
+        if actual.dtype == np.float16:
+            actual = actual.astype(np.float32)
+        outputs = {"error": np.zeros(tiles), "size": np.zeros(tiles), "largest": np.zeros(2), "counts": np.zeros(5, np.uint64)}
+        numbers = map(np.float64, (infinite, scale, lost_at))
+        arguments = ("actual", "right", np.uint64(actual.size), *numbers, *outputs)
+        launch = Launch(errors.kernel_of(actual.dtype, right.dtype), (2, 1, 1), (64, 1, 1), arguments)
+        run(KERNEL, [launch], {"actual": actual.view(), "right": right.view()}, outputs)
+        different, alike, lost, not_finite, finite = outputs["counts"].tolist()
+        counts = (different - alike if exact else 0, 0 if exact else lost, not_finite, finite)
+        return outputs["error"], outputs["size"], tuple(outputs["largest"] / scale), counts
+
+    return found
 
 
 def _spoilt(right: np.ndarray, dtype: str) -> dict[str, np.ndarray]:
@@ -51,17 +61,22 @@ def _spoilt(right: np.ndarray, dtype: str) -> dict[str, np.ndarray]:
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_kernel_finds_what_the_host_finds(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_finds_what_the_host_finds(dtype: str, on_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     drawn = rng.standard_normal(COUNT) * 5 + (1j * rng.standard_normal(COUNT) if dtype.startswith("complex") else 0)
-    right = drawn.astype(TYPES[dtype][0])
+    right = drawn.astype(TYPES[dtype])
     if dtype.startswith(("float", "complex")):
         right[[1, 2]] = np.nan, -np.inf  # which the outputs have too
-    for fault, output in _spoilt(right, dtype).items():
-        expected = compare({"y": output}, {"y": right}, 1e-6)
+    if dtype in ("float16", "float32"):
+        right[4] = 1e39  # which the outputs cannot hold
+    tolerance = 1e-3 if dtype == "float16" else 1e-6
+    with np.errstate(over="ignore"):
+        outputs = _spoilt(right, dtype)
+    for fault, output in outputs.items():
+        expected = compare({"y": output}, {"y": right}, tolerance)
         with monkeypatch.context() as changed:
             changed.setattr("warpladder.collectors.core.agreement._is_on_host", lambda array: False)
-            found = compare({"y": output}, {"y": right}, 1e-6, on_device=on_device)
+            found = compare({"y": output}, {"y": right}, tolerance, on_device=on_device)
         assert (found.ok, found.detail) == (expected.ok, expected.detail), fault
         assert found.ok == (fault == "none"), fault
         assert found.rel_l2_error == pytest.approx(expected.rel_l2_error, nan_ok=True), fault
