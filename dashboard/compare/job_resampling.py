@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from warpladder.dashboard.compare.levels import ENOUGH_ALIKE
-from warpladder.dashboard.core.intervals import RESAMPLES
+from warpladder.dashboard.core.intervals import RESAMPLES, students_t
 from warpladder.data.arrays import Floats
 
 #: The standard deviation of a normal distribution over its median absolute deviation.
@@ -22,7 +22,6 @@ _AT_ONCE: Final = 4_000_000
 _MOST_FREEDOM: Final = 1000.0
 #: The degrees of freedom that the median variance of all rows counts as.
 _SHARED_FREEDOM: Final = 4
-_ANGLES: Final = 20_001
 _HALVINGS: Final = 40
 
 
@@ -118,7 +117,8 @@ def _wider(half: Floats, freedom: Floats, *, alike: bool) -> tuple[Floats, Float
         typical = np.median(half[known] ** 2)
         moderated = np.sqrt((freedom * half**2 + _SHARED_FREEDOM * typical) / (freedom + _SHARED_FREEDOM))
         factor[known], freedom = (moderated / half)[known], freedom + _SHARED_FREEDOM
-    return factor, quantiles(freedom, 0.025 / max(len(half), 1))
+    tail = 0.025 / max(len(half), 1)
+    return factor, np.array([students_t(each, tail) for each in freedom.tolist()])
 
 
 def _resampled(times: Floats, of_ranks: Floats, of_iterations: Floats) -> Floats:
@@ -160,20 +160,6 @@ def _scatter(a: Floats, b: Floats, ratio: Floats) -> tuple[Floats, Floats]:
     return factor, np.clip(freedom, 1, _MOST_FREEDOM)
 
 
-def quantiles(freedom: Floats, tail: float) -> Floats:
-    """The values that Student's t exceeds with the probability `tail`, of each number of degrees of freedom.
-
-    With t = sqrt(freedom) * tan(angle), the density of the angle is proportional to cos(angle) ** (freedom - 1).
-    """
-    angles = np.linspace(0, np.pi / 2, _ANGLES)
-    found = {}
-    for each in np.unique(freedom):
-        density = np.cos(angles) ** (each - 1)
-        beyond = np.append(np.cumsum((density[1:] + density[:-1])[::-1])[::-1], 0)
-        found[each] = np.sqrt(each) * np.tan(np.interp(-2 * tail, -beyond / beyond[0], angles))
-    return np.array([found[each] for each in freedom])
-
-
 class Alone(NamedTuple):
     """How the ranks of each row differ from the other ranks.
 
@@ -212,8 +198,7 @@ def alone(a: Floats, b: Floats) -> Alone:
     scatter = ROBUST * _median(np.abs(in_sum), 1)
     typical = _median(scatter[None], 1)
     error = np.fmax(np.fmax(np.fmax(scatter, typical)[:, None], own), _of_others(np.abs(in_sum)) / _NINE_IN_TEN)
-    freedom = np.array([float(ranks + iterations - 2)])
-    return Alone(log, apart, quantiles(freedom, 0.025 / max(rows * ranks, 1)) * error)
+    return Alone(log, apart, students_t(float(ranks + iterations - 2), 0.025 / max(rows * ranks, 1)) * error)
 
 
 def _of_others(distances: Floats) -> Floats:

@@ -30,12 +30,6 @@ ENOUGH_ALIKE: Final = 8
 FEWEST_PROCESSES: Final = 3
 #: The fewest samples of a process, whose median then withstands one bad sample.
 FEWEST_OF_PROCESS: Final = 3
-#: The 97.5 % quantiles of Student's t for 1, 2, 3 … degrees of freedom (any table, such as NIST's e-Handbook, 1.3.6.7.2), and of
-#: infinitely many.
-_T: Final = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-)
 _NORMAL: Final = 1.960
 #: The standard deviation of normal values over the median distance from their median, and by which factor more it is of 0, 1, 2, 3 … 9
 #: values (Croux and Rousseeuw, Time-efficient algorithms for two highly robust estimators of scale, 1992).
@@ -248,7 +242,7 @@ def half_width(before: Level, after: Level, variance: float = 0.0, freedom: floa
         freedom: of that noise, in addition to the degrees of freedom of the levels.
     """
     own = before.freedom + after.freedom if several_processes(before, after) else 0.0
-    return student(own + freedom or math.inf) * math.sqrt(before.error**2 + after.error**2 + variance)
+    return intervals.students_t(own + freedom or math.inf) * math.sqrt(before.error**2 + after.error**2 + variance)
 
 
 def ratio(before: Level, after: Level, variance: float = 0.0, freedom: float = 0.0) -> Estimate:
@@ -266,12 +260,6 @@ def ratio(before: Level, after: Level, variance: float = 0.0, freedom: float = 0
         return Estimate.unknown()
     low, high = np.quantile(pairs, [_FEW_PAIRS, 1 - _FEW_PAIRS])
     return Estimate(math.exp(log), math.exp(min(log - half, low)), math.exp(max(log + half, high)))
-
-
-def student(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t; between two entries of the table it is linear in the inverse of the degrees of freedom."""
-    degrees = [math.inf, *range(len(_T), 0, -1)]
-    return float(np.interp(1 / freedom, [1 / each for each in degrees], [_NORMAL, *reversed(_T)]))
 
 
 _KEY: Final = ("case", "scope", "cache", "variant", "config")

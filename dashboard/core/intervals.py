@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -160,6 +161,23 @@ def _medians(samples: bytes, seed: int) -> tuple[np.float64, Floats]:
         upper = ordered[(drawn_up_to <= n // 2).sum(axis=0, dtype=counts)]
     median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
     return ordered[-1] if np.isnan(ordered[-1]) else median, (lower + upper) / 2
+
+
+_ANGLES: Final = 20_001
+
+
+@lru_cache(maxsize=1 << 14)
+def students_t(freedom: float, tail: float = 0.025) -> float:
+    """The value that Student's t exceeds with the probability `tail`; that of a normal distribution for infinitely many degrees of freedom.
+
+    With t = sqrt(freedom) * tan(angle), the density of the angle is proportional to cos(angle) ** (freedom - 1).
+    """
+    if math.isinf(freedom):
+        return NormalDist().inv_cdf(1 - tail)
+    angles = np.linspace(0, np.pi / 2, _ANGLES)
+    density = np.cos(angles) ** (freedom - 1)
+    beyond = np.append(np.cumsum((density[1:] + density[:-1])[::-1])[::-1], 0)
+    return float(np.sqrt(freedom) * np.tan(np.interp(-2 * tail, -beyond / beyond[0], angles)))
 
 
 #: The collector whose device times are read between two events.

@@ -1,5 +1,6 @@
 """Two jobs compared: equal code is quiet, a slow kernel is named, and a kernel that is slow on one rank is named with its rank."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.synthetic.made_runs import run_row
 from warpladder.dashboard.compare import job_resampling
 from warpladder.dashboard.compare.changes import NotComparable
 from warpladder.dashboard.compare.job_changes import JobComparison, JobData, compare, where
+from warpladder.dashboard.core.intervals import students_t
 
 JOB = MadeJob()
 
@@ -122,10 +124,10 @@ def test_jobs_without_iterations_in_common() -> None:
 
 
 def test_quantiles_of_student() -> None:
-    """Tables of Student's t: 97.5 % of 1, 2, 10 and 30 degrees, and 99.95 % of 5."""
-    found = job_resampling.quantiles(np.array([1.0, 2.0, 10.0, 30.0]), 0.025)
-    assert found == pytest.approx([12.706, 4.303, 2.228, 2.042], rel=1e-3)
-    assert job_resampling.quantiles(np.array([5.0]), 0.0005) == pytest.approx([6.869], rel=1e-3)
+    """Tables of Student's t: 97.5 % of 1, 2, 10, 30 and infinitely many degrees, and 99.95 % of 5."""
+    found = [students_t(freedom) for freedom in (1.0, 2.0, 10.0, 30.0, math.inf)]
+    assert found == pytest.approx([12.706, 4.303, 2.228, 2.042, 1.960], rel=1e-3)
+    assert students_t(5.0, 0.0005) == pytest.approx(6.869, rel=1e-3)
 
 
 def test_iterations_that_are_long_on_all_ranks_widen_the_interval() -> None:
