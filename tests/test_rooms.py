@@ -11,9 +11,10 @@ from typing import Final
 
 import pytest
 
+from tests.trees import nodes
 from warpladder.workloads import registry
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("trees"), pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parent.parent
 OF_COMMANDS = {"click", "rich", "IPython"}
@@ -25,7 +26,7 @@ FILES = sorted(file for room in ROOMS_OF_THE_PROJECT for file in (ROOT / room).r
 def imports_of(file: Path) -> set[tuple[str, str]]:
     """Each module that a file imports, wherever in it, with the name that it takes from there; empty for the module itself."""
     found: set[tuple[str, str]] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             found |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -180,19 +181,21 @@ def shows(name: str) -> bool:
     return name.endswith(("page", ".component"))
 
 
-@pytest.mark.parametrize(
-    ("rooms", "unneeded"),
-    [(("core", "trace"), {"plotly", "streamlit"}), (("core", "trace", "views", "reports"), {"streamlit"})],
-    ids=["queries", "charts"],
-)
-def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(rooms: tuple[str, ...], unneeded: set[str]) -> None:
-    names = [name for name in DASHBOARD if room_of(name) in rooms and not shows(name)]
+def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows() -> None:
+    """One process imports the queries first, of which none may draw, and then the charts."""
+    queries, charts = (
+        [name for name in DASHBOARD if room_of(name) in rooms and not shows(name)]
+        for rooms in (("core", "trace"), ("views", "reports"))
+    )
     code = (
-        f"import importlib, sys; [importlib.import_module(f'warpladder.{{name}}') for name in {names}];"
-        f"print(sorted({unneeded!r} & sys.modules.keys()))"
+        "import importlib, sys;"
+        f"[importlib.import_module(f'warpladder.{{name}}') for name in {queries}];"
+        "print(sorted({'plotly', 'streamlit'} & sys.modules.keys()));"
+        f"[importlib.import_module(f'warpladder.{{name}}') for name in {charts}];"
+        "print(sorted({'streamlit'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.split() == ["[]", "[]"]
 
 
 def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
@@ -202,11 +205,11 @@ def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
     assert not left, "these import each other, or what does"
 
 
-def literals(tree: ast.Module) -> set[str]:
+def literals(file: Path) -> set[str]:
     """The strings of a module, those within f-strings too, without its docstrings."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docs = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)}  # type: ignore[attr-defined]
-    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    docs = {id(node.body[0].value) for node in nodes(file) if isinstance(node, documented) and ast.get_docstring(node)}  # type: ignore[attr-defined]
+    strings = [node for node in nodes(file) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return {str(node.value) for node in strings if id(node) not in docs}
 
 
@@ -215,7 +218,7 @@ def test_only_the_reports_name_a_declared_workload_or_rung() -> None:
     rungs = {variant.name for workload in declared for variant in workload.variants if re.match(r"v\d|.*_", variant.name)}
     words = {workload.name for workload in declared} | rungs
     for name in (each for each in DASHBOARD if room_of(each) in ("core", "trace", "ui", "views")):
-        named = {word for text in literals(ast.parse(DASHBOARD[name].read_text())) for word in re.findall(r"\w+", text)}
+        named = {word for text in literals(DASHBOARD[name]) for word in re.findall(r"\w+", text)}
         assert not named & words, name
 
 

@@ -1,6 +1,7 @@
 """The dashboard in a real Chromium: every page, the state in the URL, the downloads, and that nothing leaves the machine."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -67,30 +68,32 @@ def test_a_chart_is_downloaded_as_csv_html_svg_and_png(page: "sync_api.Page", ad
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
 
 
-def test_charts_follow_a_change_of_the_theme(browser: "sync_api.Browser", address: str) -> None:
+@pytest.fixture(scope="module")
+def ladder(browser: "sync_api.Browser", address: str) -> Iterator["sync_api.Page"]:
+    """A page that may ask for anything, and whose theme changes."""
     context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme="light")
-    page = context.new_page()
-    open_page(page, f"{address}/ladder?run=gpu")
-    for scheme, color in (("light", "rgb(31, 35, 40)"), ("dark", "rgb(230, 232, 235)"), ("light", "rgb(31, 35, 40)")):
-        page.emulate_media(color_scheme=scheme)
-        expect(page.locator(".js-plotly-plot .ytick text").first).to_have_css("fill", color, timeout=PATIENCE_MS)
+    opened = context.new_page()
+    open_page(opened, f"{address}/ladder?run=gpu")
+    yield opened
     context.close()
 
 
-def test_the_browser_itself_refuses_what_a_page_asks_of_another_machine(browser: "sync_api.Browser", address: str) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    open_page(page, f"{address}/?run=gpu")
+def test_charts_follow_a_change_of_the_theme(ladder: "sync_api.Page") -> None:
+    for scheme, color in (("light", "rgb(31, 35, 40)"), ("dark", "rgb(230, 232, 235)"), ("light", "rgb(31, 35, 40)")):
+        ladder.emulate_media(color_scheme=scheme)
+        expect(ladder.locator(".js-plotly-plot .ytick text").first).to_have_css("fill", color, timeout=PATIENCE_MS)
+
+
+def test_the_browser_itself_refuses_what_a_page_asks_of_another_machine(ladder: "sync_api.Page") -> None:
     for ask in (
         "fetch('http://evil.example/')",
         "new WebSocket('ws://evil.example/')",
         "new Image().src = 'http://evil.example/'",
     ):
-        refused = page.evaluate(
+        refused = ladder.evaluate(
             f"""() => new Promise(tell => {{
                 document.addEventListener('securitypolicyviolation', event => tell(event.blockedURI), {{ once: true }});
                 Promise.resolve().then(() => {ask}).catch(() => {{}});
             }})"""
         )
         assert "evil.example" in refused, ask
-    context.close()

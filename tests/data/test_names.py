@@ -2,15 +2,15 @@
 
 import ast
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.trees import nodes
 from warpladder.data import store
 from warpladder.data.names import CEILINGS, PHASES, SOURCES, Ceiling, Phase, Source, by_size, found_by_size, nccl_allreduce
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("trees"), pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = [file for room in ("collectors", "dashboard") for file in sorted((ROOT / room).rglob("*.py"))]
@@ -34,11 +34,6 @@ def test_a_name_by_size_is_found_again_and_no_other_is() -> None:
     assert by_size(Ceiling.DEVICE_2_TO_1, "cold", 16711680) == "device_2_to_1_cold_16711680_bytes"
     assert found_by_size("device_2_to_1_cold_16711680_bytes") == (Ceiling.DEVICE_2_TO_1, "cold", 16711680)
     assert not any(map(found_by_size, (*CEILINGS, nccl_allreduce(7), "device_copy_warm_1_bytes")))
-
-
-@cache
-def nodes(file: Path) -> list[ast.AST]:
-    return [*ast.walk(ast.parse(file.read_text()))]
 
 
 def sources_told(file: Path) -> Iterator[ast.expr]:
