@@ -58,17 +58,20 @@ def statuses(run: Comparison) -> dict[str, str]:
 
 def test_functions_are_verified_against_the_first_and_timed_in_the_same_rounds(compare: Callable[..., Comparison]) -> None:
     run = compare(double, added, halved, kept, args=(X,))
-    assert statuses(run) == {"double": "ok", "added": "ok", "halved": "wrong_result", "kept": "wrong_result"}
-    assert list(run.table()["case"].unique()) == ["arguments=float32[20x500]"]
-    assert list(run.table()["baseline"].dropna().unique()) == ["double"]
+    table = run.table()
+    found = dict(zip(table["variant"], table["status"], strict=True))
+    assert found == {"double": "ok", "added": "ok", "halved": "wrong_result", "kept": "wrong_result"}
+    assert list(table["case"].unique()) == ["arguments=float32[20x500]"]
+    assert list(table["baseline"].dropna().unique()) == ["double"]
     rounds = run.samples().groupby("variant")["round"].agg(set)
     assert rounds["double"] == rounds["added"]
     assert run.notes == (
         "each sample had other arguments than yours: each real number was multiplied by a random factor from 0.5 to 1",
     )
-    assert [line.split()[0] for line in str(run).splitlines()[1:-1]] == ["variant", "double", "added", "halved", "kept"]
-    assert str(run).splitlines()[-1] == run.notes[0]
-    assert repr(run) == str(run) and "the baseline itself" in run._repr_html_()
+    text = str(run)
+    assert [line.split()[0] for line in text.splitlines()[1:-1]] == ["variant", "double", "added", "halved", "kept"]
+    assert text.splitlines()[-1] == run.notes[0]
+    assert repr(run) == text and "the baseline itself" in run._repr_html_()
 
 
 def test_arguments_are_given_by_position_by_name_alone_or_by_a_function(compare: Callable[..., Comparison]) -> None:

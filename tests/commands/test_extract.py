@@ -261,40 +261,41 @@ def test_calls_are_counted_a_step_and_forms_told_apart(tmp_path: Path) -> None:
     assert [(first.name, first.calls), (second.name, second.calls)] == [("4x4", 6), ("4x4 #2", 3)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "arguments", "reason"),
-    [
-        ("aten::relu", (), "no shapes: profile with record_shapes=True"),
-        ("aten::embedding", (tensor(9, 4), tensor(3, of="long int"), scalar("-1")), "depends on the values"),
-        ("aten::some_gather", (tensor(9, 4), tensor(3, of="long int")), "a tensor of int64"),
-        ("aten::native_dropout", (tensor(9, 4), scalar("0.5"), scalar("True")), "its output is random"),
-        ("aten::add", (tensor(4), tensor(4), scalar("1"), tensor(4)), "out="),
-        ("aten::cat", (([], "TensorList", [], ""), scalar("0")), "the shapes of its lists of tensors"),
-        ("aten::gelu", (tensor(4), NONE), "its argument approximate, which is a text, and the names of its kernels do not"),
-        ("aten::mm", (tensor(4, 4), tensor(4, 4, of="c10::BFloat16")), "several types, which autocast converts"),
-        ("aten::einsum", (NONE, tensor(4), NONE), "its argument equation, which is a text"),
-        (
-            "aten::scaled_dot_product_attention",
-            (*[tensor(1, 2, 4, 4)] * 3, NONE, scalar("0.1"), scalar("False"), NONE, scalar("False")),
-            "its output is random",
-        ),
-        ("aten::sum", (tensor(4), ([], "ScalarList", [], ""), scalar("True"), NONE), "a list of numbers"),
-        ("mine::fused", (tensor(4),), "a custom operator of mine"),
-        ("c10d::allreduce_", (tensor(4),), "a collective: import the ranks with --job"),
-        ("triton_poi_fused_add_0", (tensor(4),), "a kernel that torch.compile made"),
-        ("MyFunction", (tensor(4),), "no operator of PyTorch"),
-    ],
+#: Operators with their arguments, and why each cannot be called again.
+REFUSED: tuple[tuple[str, tuple[Any, ...], str], ...] = (
+    ("aten::relu", (), "no shapes: profile with record_shapes=True"),
+    ("aten::embedding", (tensor(9, 4), tensor(3, of="long int"), scalar("-1")), "depends on the values"),
+    ("aten::some_gather", (tensor(9, 4), tensor(3, of="long int")), "a tensor of int64"),
+    ("aten::native_dropout", (tensor(9, 4), scalar("0.5"), scalar("True")), "its output is random"),
+    ("aten::add", (tensor(4), tensor(4), scalar("1"), tensor(4)), "out="),
+    ("aten::cat", (([], "TensorList", [], ""), scalar("0")), "the shapes of its lists of tensors"),
+    ("aten::gelu", (tensor(4), NONE), "its argument approximate, which is a text, and the names of its kernels do not"),
+    ("aten::mm", (tensor(4, 4), tensor(4, 4, of="c10::BFloat16")), "several types, which autocast converts"),
+    ("aten::einsum", (NONE, tensor(4), NONE), "its argument equation, which is a text"),
+    (
+        "aten::scaled_dot_product_attention",
+        (*[tensor(1, 2, 4, 4)] * 3, NONE, scalar("0.1"), scalar("False"), NONE, scalar("False")),
+        "its output is random",
+    ),
+    ("aten::sum", (tensor(4), ([], "ScalarList", [], ""), scalar("True"), NONE), "a list of numbers"),
+    ("mine::fused", (tensor(4),), "a custom operator of mine"),
+    ("c10d::allreduce_", (tensor(4),), "a collective: import the ranks with --job"),
+    ("triton_poi_fused_add_0", (tensor(4),), "a kernel that torch.compile made"),
+    ("MyFunction", (tensor(4),), "no operator of PyTorch"),
 )
-def test_what_cannot_be_called_again_has_the_reason(
-    name: str, arguments: Sequence[Sequence[Any]], reason: str, tmp_path: Path
-) -> None:
+
+
+@pytest.mark.slow
+def test_what_cannot_be_called_again_has_the_reason(tmp_path: Path) -> None:
     made = Made()
-    made.operator(name, 0, 100, *arguments)
-    made.kernel("kernel", 30, 200, 50)
-    operation = only(hot(made.write(tmp_path), tmp_path))
-    assert reason in operation.reason
-    assert (operation.workload, operation.device_ns) == ("", 50_000)
+    for place, (name, arguments, _) in enumerate(REFUSED):
+        made.operator(name, 300 * place, 300 * place + 100, *arguments)
+        made.kernel("kernel", 300 * place + 30, 300 * place + 200, 50)
+    found = {operation.name: operation for operation in hot(made.write(tmp_path), tmp_path).operations}
+    assert found.keys() == {name for name, _, _ in REFUSED}
+    for name, _, reason in REFUSED:
+        assert reason in found[name].reason, name
+        assert (found[name].workload, found[name].device_ns) == ("", 50_000)
     refused = run(str(made.write(tmp_path)), "--data-dir", str(tmp_path), "--out", str(tmp_path / "bench.py"))
     assert refused.exit_code == 2
     assert "none of its operations can be called again" in refused.stderr

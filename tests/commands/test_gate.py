@@ -77,7 +77,6 @@ def test_too_few_rounds_are_no_pass(sides: tuple[Path, Path]) -> None:
 def test_a_gate_that_could_not_have_shown_what_was_asked_for_has_a_code_of_its_own(sides: tuple[Path, Path]) -> None:
     code, text = compared(sides[0], "--detect", "0.1%")
     assert code == 3 and "could not have shown 0.1 %" in text
-    assert compared(sides[0], "--detect", "50%")[0] == 0
 
 
 @pytest.mark.thorough

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.collectors.kineto.made_events import Event, document, host, imported, kernel, launch
+from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job
 from warpladder.collectors.kineto.owners import Launches, Places, Untold, Work, owners, rank_in
 from warpladder.collectors.kineto.parse import OneOf, SeveralProcesses, import_trace
@@ -134,7 +135,8 @@ def test_processes_of_two_files_are_ranks_of_one_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_plain_command_makes_a_job_of_a_merged_trace(tmp_path: Path) -> None:
+def test_the_plain_command_makes_a_job_of_a_merged_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "worker_count", lambda paths: 1)
     path = tmp_path / "merged [TP].json"
     path.write_text(json.dumps(document(_shuffled([rank_of_job(rank) for rank in range(2)]))))
     done = CliRunner().invoke(import_command, [str(path), "--data-dir", str(tmp_path / "runs"), "--label", "both"])

@@ -1,8 +1,6 @@
 """What is not a report is refused in one line, and nothing is written."""
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -10,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.collectors.nsight_systems.reports import schema_3_20, small, without_a_warning, write
+from warpladder.__main__ import command
 from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.nsight_systems import source
 from warpladder.collectors.nsight_systems.parse import import_report
@@ -22,12 +22,9 @@ from warpladder.data.store import StoreError, listing, open_run
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
 
-
-def import_by_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "warpladder", "import", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def import_by_command(*arguments: str) -> Result:
+    return CliRunner().invoke(command(), ["import", *arguments])
 
 
 def empty(path: Path) -> None:
@@ -105,7 +102,7 @@ def test_the_command_refuses_in_one_line_and_still_imports_what_is_good(tmp_path
     bad, good = tmp_path / "bad.sqlite", write(tmp_path / "odd name?#%20.sqlite", small())
     text(bad)
     done = import_by_command(str(bad), str(good), "--data-dir", str(tmp_path / "runs"))
-    assert done.returncode == 2
+    assert done.exit_code == 2
     every = done.stderr.replace("\n  ", " ").splitlines()
     of_bad = [line for line in every if not line.startswith("odd name?#%20.sqlite: warning: ")]
     assert len(of_bad) == 1 and of_bad[0].startswith("bad.sqlite: not a report")
@@ -116,7 +113,7 @@ def test_the_command_refuses_in_one_line_and_still_imports_what_is_good(tmp_path
 def test_several_reports_give_several_runs_and_the_last_line_is_the_last_run(tmp_path: Path) -> None:
     first, second = (write(tmp_path / f"{name}.sqlite", without_a_warning()) for name in "ab")
     done = import_by_command(str(first), str(second), "--data-dir", str(tmp_path / "runs"), "--label", "ours")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     runs = [open_run(tmp_path / "runs" / line) for line in done.stdout.splitlines()]
     assert [(run.info["source"], run.info["label"]) for run in runs] == [("a.sqlite", "ours"), ("b.sqlite", "ours")]
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.collectors.nsight_systems.reports import (
     GPU,
@@ -20,6 +21,7 @@ from tests.collectors.nsight_systems.reports import (
     without_a_warning,
     write,
 )
+from warpladder.__main__ import command
 from warpladder.collectors.nsight_systems.parse import driver_version, import_report
 from warpladder.data.store import Run, open_run
 
@@ -41,8 +43,8 @@ def told(run: Run, text: str) -> list[tuple[str, str]]:
     return [(row["severity"], row["text"]) for row in rows.to_dict("records") if text in row["text"]]
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "warpladder", *arguments], cwd=ROOT, capture_output=True, text=True)
+def invoked(*arguments: str) -> Result:
+    return CliRunner().invoke(command(), arguments)
 
 
 def test_a_report_without_a_session_start_gets_the_date_of_its_file_and_says_so(tmp_path: Path) -> None:
@@ -135,8 +137,8 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
         "DIAGNOSTIC_EVENT": [{"severity": 2, "text": f"message {number}"} for number in range(20)],
     }
     write(tmp_path / "idle.sqlite", tables)
-    done = command("import", str(tmp_path / "idle.sqlite"), "--data-dir", str(tmp_path / "runs"))
-    assert done.returncode == 0
+    done = invoked("import", str(tmp_path / "idle.sqlite"), "--data-dir", str(tmp_path / "runs"))
+    assert done.exit_code == 0
     *answer, run_id = done.stdout.splitlines()
     assert open_run(tmp_path / "runs" / run_id)
     assert answer[:2] == ["idle.sqlite: Nsight Systems", "no device work in this profile"]
@@ -150,8 +152,8 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
 @pytest.mark.thorough
 def test_an_import_without_a_warning_prints_nothing_but_the_id(tmp_path: Path) -> None:
     write(tmp_path / "r.sqlite", without_a_warning())
-    done = command("import", str(tmp_path / "r.sqlite"), "--data-dir", str(tmp_path / "runs"))
-    assert (done.returncode, done.stderr) == (0, "")
+    done = invoked("import", str(tmp_path / "r.sqlite"), "--data-dir", str(tmp_path / "runs"))
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 @pytest.mark.thorough

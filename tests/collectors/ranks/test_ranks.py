@@ -222,27 +222,31 @@ def record(tmp_path: Path) -> Record:
 
 
 @needs_mpi
-def test_a_case_is_measured_by_one_process_and_by_two_and_three_ranks(record: Record) -> None:
+@pytest.mark.parametrize(
+    "several", [pytest.param((3,), id="3"), pytest.param((2, 3), id="2 and 3", marks=pytest.mark.thorough)]
+)
+def test_a_case_is_measured_by_one_process_and_by_several_ranks(several: tuple[int, ...], record: Record) -> None:
     wanted = Request(
         ["gan_tconv", "mlp_data_parallel"],
         cases=["images=4,channels=64", "batch=37"],
         variants=["numpy"],
-        gpus=(1, 2, 3),
+        gpus=(1, *several),
     )
     run, _ = record(wanted)
     assert set(run.table("results")["status"]) == {"ok"}
     assert list(run.table("results")["verified_elements"]) == [4 * 64 * 64 * 3, 795_010]
     averaged = run.table("samples").query("scope == 'phase:allreduce'")
     assert set(averaged["workload"]) == {"mlp_data_parallel"}
-    assert set(zip(averaged["gpus"], averaged["rank"], strict=True)) == {(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
+    ranks = {(gpus, rank) for gpus in several for rank in range(gpus)}
+    assert set(zip(averaged["gpus"], averaged["rank"], strict=True)) == ranks
     results = run.table("results").query("workload == 'gan_tconv'").set_index("variant")
-    assert "on 2 processes: operation hot: " in results.loc["numpy", "detail"]
+    assert all(f"on {gpus} processes: operation hot: " in results.loc["numpy", "detail"] for gpus in several)
     samples = run.table("samples").query("twin == 0 and workload == 'gan_tconv'")
-    assert set(zip(samples["gpus"], samples["rank"], strict=True)) == {(0, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
+    assert set(zip(samples["gpus"], samples["rank"], strict=True)) == {(0, 0), *ranks}
     rounds = samples.groupby(["variant", "gpus", "rank"])["round"].agg(["count", "nunique"])
     assert (rounds["count"] == rounds["nunique"]).all()
-    ranks = samples.query("gpus > 0").groupby(["variant", "gpus", "round"])["rank"].agg(list)
-    assert all(found == list(range(gpus)) for (_, gpus, _), found in ranks.items())
+    together = samples.query("gpus > 0").groupby(["variant", "gpus", "round"])["rank"].agg(list)
+    assert all(found == list(range(gpus)) for (_, gpus, _), found in together.items())
     assert len(run.table("cases")) == 2
 
 
