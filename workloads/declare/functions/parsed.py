@@ -51,6 +51,10 @@ class ParsedFile:
         self.tree = ast.parse(text)
 
     @cached_property
+    def _nodes(self) -> Sequence[ast.AST]:
+        return [*ast.walk(self.tree)]
+
+    @cached_property
     def bindings(self) -> Mapping[str, Sequence[ast.stmt]]:
         """Name at the top level -> the statements that bind it or change what it names, in the order of the file."""
         statements_of: dict[str, list[ast.stmt]] = {}
@@ -103,7 +107,7 @@ class ParsedFile:
         """The function or the lambda expression that was compiled to a code object; None if the file has it no more."""
         if code.co_name == "<lambda>":
             return self._lambda(code)
-        definitions = [each for each in ast.walk(self.tree) if isinstance(each, _FUNCTIONS) and each.name == code.co_name]
+        definitions = [each for each in self._nodes if isinstance(each, _FUNCTIONS) and each.name == code.co_name]
         at_line = [
             each for each in definitions if self.span(each)[0] == code.co_firstlineno or each.lineno == code.co_firstlineno
         ]
@@ -118,7 +122,7 @@ class ParsedFile:
 
     def classes(self, name: str) -> list[ast.ClassDef]:
         """The classes of that name, wherever they stand."""
-        return [each for each in ast.walk(self.tree) if isinstance(each, ast.ClassDef) and each.name == name]
+        return [each for each in self._nodes if isinstance(each, ast.ClassDef) and each.name == name]
 
     def line_of(self, code: CodeType) -> int:
         """The line of a function's `def`, or of its lambda expression."""
@@ -127,7 +131,7 @@ class ParsedFile:
     def _lambda(self, code: CodeType) -> ast.AST | None:
         candidates = [
             each
-            for each in ast.walk(self.tree)
+            for each in self._nodes
             if isinstance(each, ast.Lambda) and each.lineno <= code.co_firstlineno <= (each.end_lineno or each.lineno)
         ]
         places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None]
@@ -185,7 +189,8 @@ def parsed(file: str) -> ParsedFile | None:
     return _parsed(file, text) if text else None
 
 
-def names_read(node: ast.AST) -> list[Read]:
+@lru_cache(maxsize=4096)
+def names_read(node: ast.AST) -> tuple[Read, ...]:
     """The names that a part of a file reads without binding them itself, with the attributes that it takes of them."""
     part: ast.AST = node
     if isinstance(node, ast.For | ast.AsyncFor):
@@ -196,7 +201,7 @@ def names_read(node: ast.AST) -> list[Read]:
         part = ast.Tuple([item.context_expr for item in node.items], ast.Load())
     reads = _collect(part)
     free = _free(part) | set(imports_in(ast.walk(part)))
-    return [read for read in reads if read.name in free]
+    return tuple(read for read in reads if read.name in free)
 
 
 def imports_in(statements: Iterator[ast.AST]) -> dict[str, list[Imported]]:
