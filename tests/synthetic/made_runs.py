@@ -4,6 +4,7 @@
 `median_ns` says what each cell was made to measure.
 """
 
+import functools
 import hashlib
 import shutil
 import tempfile
@@ -120,11 +121,15 @@ FAILED = {
 
 def row(table: str, **values: Any) -> dict[str, Any]:
     """A row with the default, nothing, zero or an empty text in the other columns."""
-    empty = {
+    return {**_empty(table), **values}
+
+
+@functools.cache
+def _empty(table: str) -> Mapping[str, Any]:
+    return {
         c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else c.default or 0
         for c in TABLES[table].columns
     }
-    return {**empty, **values}
 
 
 def run_row(run_id: str, label: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What limits a variant, by counters counted by hand: queries, words, charts, the page and the export."""
 
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -40,13 +41,19 @@ def data(folder: Path) -> RunData:
     return load(store.open_run(folder / "counted"))
 
 
-def of(data: RunData, variant: str, config: str = "") -> dict[str, object]:
-    frame = counters.by_config(data, WORKLOAD, CASE)
-    return frame[(frame["variant"] == variant) & (frame["config"] == config)].to_dict("records")[0]
+@cache
+def by_config(data: RunData) -> pd.DataFrame:
+    return counters.by_config(data, WORKLOAD, CASE)
 
 
+@cache
 def best(data: RunData) -> pd.DataFrame:
     return counted.best(data, WORKLOAD, CASE, counted.times(data, WORKLOAD, CASE))
+
+
+def of(data: RunData, variant: str, config: str = "") -> dict[str, object]:
+    frame = by_config(data)
+    return frame[(frame["variant"] == variant) & (frame["config"] == config)].to_dict("records")[0]
 
 
 def one(tmp_path: Path, values: dict[str, float]) -> dict[str, object]:
