@@ -70,17 +70,12 @@ def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]
             yield from each.draw(data, style)
 
 
-def parse_formats(names: str) -> tuple[str, ...]:
-    """`html,csv` as formats. Raises Error: a format is not known, or the text is empty."""
-    return _parse_names(names, formats.CHARTS, "format")
+def parse_names(names: str, allowed: Sequence[str], what: str) -> tuple[str, ...]:
+    """`html,csv` as names of formats or of topics. Raises Error: a name is not allowed, or the text is empty.
 
-
-def parse_topics(names: str) -> tuple[str, ...]:
-    """`roofline,counters` as topics of charts. Raises Error: a topic is not known, or the text is empty."""
-    return _parse_names(names, TOPICS, "topic")
-
-
-def _parse_names(names: str, allowed: Sequence[str], what: str) -> tuple[str, ...]:
+    Args:
+        what: `format` or `topic`.
+    """
     words = tuple(dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip()))
     unknown = [word for word in words if word not in allowed]
     if unknown or not words:

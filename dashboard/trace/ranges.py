@@ -14,16 +14,11 @@ from warpladder.dashboard.trace.describe import describe, rounded, times
 from warpladder.data.arrays import NONE, Bools, Int64s, Places, least_of_windows, lookup, numbered
 
 
-class RangeSpans(NamedTuple):
-    """Thread number, start and end of each range. A range that was never closed ends with the trace's last range."""
+class ThreadSpans(NamedTuple):
+    """Thread number, start and end of ranges, or of the launches of device work.
 
-    thread: Int64s
-    start: Int64s
-    end: Int64s
-
-
-class LaunchCalls(NamedTuple):
-    """Thread number, start and end of the launch of each piece of device work; thread `NONE` where it is in no range."""
+    A range that was never closed ends with the trace's last range. The thread of a launch in no range is `NONE`.
+    """
 
     thread: Int64s
     start: Int64s
@@ -45,12 +40,12 @@ class HeldLaunches(NamedTuple):
         return holder, self.launch[np.arange(len(holder)) + np.repeat(self.first - heads, count)]
 
 
-def places(traces: Traces) -> RangeSpans:
+def places(traces: Traces) -> ThreadSpans:
     """Thread, start and end of the ranges."""
     traces.read("ranges", "process", "thread", "start_ns", "end_ns")
     start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
     thread, _ = numbered(traces.numbers("ranges", "process"), traces.numbers("ranges", "thread"))
-    return RangeSpans(thread, start, closed_ends(start, end))
+    return ThreadSpans(thread, start, closed_ends(start, end))
 
 
 def closed_ends(start: Int64s, end: Int64s) -> Int64s:
@@ -74,7 +69,7 @@ def only_nested(traces: Traces) -> bool:
     return True
 
 
-def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s, inside: npt.NDArray[Any]) -> LaunchCalls:
+def launches_of(traces: Traces, ranges: ThreadSpans, table: str, rows: Int64s, inside: npt.NDArray[Any]) -> ThreadSpans:
     """Launches of some rows of `kernels` or `memory_ops`. Work outside of all ranges has no thread here.
 
     Args:
@@ -83,15 +78,15 @@ def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s, in
     thread = np.where(inside >= 0, ranges.thread[inside], NONE)
     if table == "kernels":
         start, end = (traces.numbers(table, name)[rows] for name in ("launch_start_ns", "launch_end_ns"))
-        return LaunchCalls(thread, start, end)
+        return ThreadSpans(thread, start, end)
     start, end = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
     within = inside >= 0
     process, correlation = traces.at(table, rows[within], "process", "correlation")
     _, start[within], end[within] = of_calls(traces, process, correlation, "start_ns", "end_ns")
-    return LaunchCalls(thread, start, end)
+    return ThreadSpans(thread, start, end)
 
 
-def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> HeldLaunches:
+def held(ranges: ThreadSpans, launches: ThreadSpans, call: Int64s | None = None) -> HeldLaunches:
     """The launches in each range. Launches of one thread follow one another, so those in a range are neighbours.
 
     Args:
@@ -109,7 +104,7 @@ def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) 
     return HeldLaunches(order, first, np.maximum(last, first))
 
 
-def shortest_around(ranges: RangeSpans) -> Int64s:
+def shortest_around(ranges: ThreadSpans) -> Int64s:
     """Place of the shortest range of the same thread around each range; `NONE` for an outermost one.
 
     In the order of `_by_thread`, that is an earlier range that ends no sooner. Blocks of 2, 4, 8 and so on neighbours are
@@ -403,7 +398,7 @@ def _launches(traces: Traces, size: int, column: str) -> Int64s:
 def _by_times(traces: Traces) -> _ProjectedRanges:
     """The projection of ranges that overlap without nesting, from the launches within each range."""
     ranges = places(traces)
-    parts, columns = list[LaunchCalls](), list[list[Int64s]]()
+    parts, columns = list[ThreadSpans](), list[list[Int64s]]()
     ids = Places(traces.numbers("ranges", "range_id"))
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
         for column in columns_of_ranges(traces):
@@ -417,7 +412,7 @@ def _by_times(traces: Traces) -> _ProjectedRanges:
     parent = shortest_around(ranges)
     launches, first, last = (np.zeros(size, dtype=np.int64) for _ in range(3))
     if parts:
-        joined = LaunchCalls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        joined = ThreadSpans(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
         call, _ = numbered(process, correlation)
         nested = held(ranges, joined, call)

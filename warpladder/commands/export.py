@@ -80,8 +80,10 @@ def command(
 
     if message := next(filter(None, (replaced(f"--format {name}") for name in split(image_formats))), ""):
         raise Error(message)
-    formats_to_write = export.parse_formats(",".join(image_formats)) if image_formats else formats.CHARTS
-    about = export.parse_topics(",".join(topics)) if topics else export.TOPICS
+    formats_to_write = (
+        export.parse_names(",".join(image_formats), formats.CHARTS, "format") if image_formats else formats.CHARTS
+    )
+    about = export.parse_names(",".join(topics), export.TOPICS, "topic") if topics else export.TOPICS
     size = paper.parse(width, font_size, heading=not no_title)
     data = load(run, data_dirs)
     if variant_from:

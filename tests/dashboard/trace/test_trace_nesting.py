@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from tests.limits import cpu_seconds
 from warpladder.dashboard.trace import ranges as trace_nesting
 from warpladder.dashboard.trace.lanes import layers
-from warpladder.dashboard.trace.ranges import RangeSpans, nearest
+from warpladder.dashboard.trace.ranges import ThreadSpans, nearest
 from warpladder.data.arrays import NONE
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
 Trees = st.integers(1, 40).flatmap(lambda size: st.tuples(*(st.integers(-1, place - 1) for place in range(size))))
 
 
-def places(rows: list[tuple[int, int, int]]) -> RangeSpans:
+def places(rows: list[tuple[int, int, int]]) -> ThreadSpans:
     thread, start, length = (np.array(column, dtype=np.int64) for column in (zip(*rows, strict=True) if rows else ([], [], [])))
-    return RangeSpans(thread, start, start + length)
+    return ThreadSpans(thread, start, start + length)
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_a_circle_among_ranges_ends() -> None:
 def test_many_ranges_that_overlap_in_turn_take_no_time() -> None:
     count = 100_000
     start = np.arange(count)
-    ranges = RangeSpans(np.zeros(count, dtype=np.int64), start, start + count)
+    ranges = ThreadSpans(np.zeros(count, dtype=np.int64), start, start + count)
     with cpu_seconds(1):
         assert (trace_nesting.shortest_around(ranges) == NONE).all()
     with cpu_seconds(1):
