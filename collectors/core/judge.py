@@ -271,7 +271,7 @@ class Problems:
 #: A cell keeps results if it is slower with so many new input sets, before it is not slower with more than so many.
 HITS: Final = 4
 MISSES: Final = 1
-#: So many times the machine may be slower before the new inputs and while they are read, but not after; then the cell is left alone.
+#: So many times the machine may be slower right before the new inputs, or right after, too; then the cell is left alone.
 SLOW_SPELLS: Final = 6
 #: It is slower if it takes so many times as long as the samples, and so many nanoseconds more: single executions scatter.
 _FACTOR: Final = 2.0
@@ -324,8 +324,9 @@ def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], s
     """Execute a cell once on new inputs, and note whether that is slower.
 
     It is slower if it takes longer than the cell's samples, and if it does so again on other new inputs, where it also takes longer than
-    a sample right before and one right after, so that a machine that is slower for a while does not count. Making the inputs slows what
-    follows: its threads wait spinning, and its memory is in the caches. A sample that does not count takes the first of that.
+    a sample right before and the faster one of two right after, so that a machine that is slower for a while does not count. Making the
+    inputs slows what follows: its threads wait spinning, and its memory is in the caches. A sample that does not count takes the first
+    of that.
 
     Args:
         inputs: that no variant has seen.
@@ -341,9 +342,7 @@ def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], s
         suspect.misses += 1
     elif not suspect.is_doubted:
         suspect.is_doubted = True
-    elif not _is_slower(new_ns, _sampled(suspect, bench, seed + 2)):
-        suspect.misses += 1
-    elif _is_slower(new_ns, before_ns):
+    elif _is_slower(new_ns, before_ns) and any(_is_slower(new_ns, _sampled(suspect, bench, seed + each)) for each in (2, 3)):
         suspect.new_ns.append(new_ns)
     else:
         suspect.slow_spells += 1

@@ -154,9 +154,9 @@ class Timed:
     def release(self) -> None: ...
 
 
-def timed(new_ns: int, before_ns: int = 100_000, after_ns: int = 100_000) -> judge.Suspect:
+def timed(new_ns: int, before_ns: int = 100_000, *after_ns: int) -> judge.Suspect:
     suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000], is_doubted=True)
-    judge.time_new(suspect, Timed(300_000, before_ns, new_ns, after_ns), {}, 1)  # type: ignore[arg-type]
+    judge.time_new(suspect, Timed(300_000, before_ns, new_ns, *after_ns), {}, 1)  # type: ignore[arg-type]
     assert len(suspect.new_ns) + suspect.misses + suspect.slow_spells == 1
     return suspect
 
@@ -177,10 +177,20 @@ def test_the_first_slower_execution_asks_for_the_comparison_and_does_not_count()
 
 
 def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() -> None:
-    assert timed(300_000).new_ns == [300_000]
+    assert timed(300_000, 100_000, 100_000).new_ns == [300_000]
     assert timed(190_000).misses  # within what executions scatter
-    assert timed(300_000, before_ns=290_000).slow_spells  # the machine may have been slower until then
-    assert timed(300_000, before_ns=290_000, after_ns=290_000).misses  # the machine became slower
+    assert timed(300_000, 290_000).slow_spells  # the machine may have been slower until then
+    assert timed(300_000, 100_000, 290_000, 290_000).slow_spells  # the machine became slower
+    assert timed(300_000, 100_000, 290_000, 100_000).new_ns == [300_000]  # another program took a part of one sample
+
+
+def test_a_cell_that_keeps_results_is_found_where_other_programs_slow_some_samples() -> None:
+    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [100_000], is_doubted=True)
+    quiet, loud = (300_000, 100_000, 300_000, 100_000), (300_000, 100_000, 300_000, 290_000, 290_000)
+    bench = Timed(*quiet, *loud, *quiet, *loud, *loud, *quiet, *quiet)
+    while not suspect.is_settled:
+        judge.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
+    assert suspect.keeps_results
 
 
 def test_the_time_of_other_programs_is_none_of_an_execution_that_they_interrupted() -> None:
