@@ -243,3 +243,8 @@ def test_three_lines_of_a_script_print_the_table(tmp_path: Path) -> None:
     title, head, *rows = done.stdout.splitlines()
     assert title.startswith("arguments=float64[1000] · ") and head.split()[0] == "variant"
     assert [row.split()[0] for row in rows] == ["exp", "function"]
+
+
+def test_texts_only_are_no_arguments_to_compare_with(tmp_path: Path) -> None:
+    with pytest.raises(warpladder.Error, match="args are texts only; give an array or a number too, or bind the texts"):
+        warpladder.compare_functions(len, lambda text: sum(1 for _ in text), args="a text", data_dir=tmp_path)

@@ -393,6 +393,11 @@ def _listed(args: Any) -> tuple[tuple[str, ...], list[Any]]:
                 f"compare_functions: {where} is {arrays.described(value)}; give arrays of NumPy, PyTorch, CuPy or JAX, numbers or texts, "
                 "and bind other values with functools.partial"
             )
+    if not any(arrays.library_of(value) or arrays.is_number(value) for value in values):
+        raise WorkloadError(
+            "compare_functions: args are texts only; give an array or a number too, "
+            "or bind the texts, as compare_functions(lambda: f(text), lambda: g(text))"
+        )
     return tuple(by_name), values
 
 

@@ -158,7 +158,7 @@ def test_a_table_of_pandas_is_refused_with_the_way_to_pass_it() -> None:
 
     with pytest.raises(WorkloadError) as refused:
         judged(lambda rng: pd.DataFrame({"a": [1.0]}), lambda x: x, {"same": lambda x: x})
-    assert "is a pandas's DataFrame; give its columns as arrays, such as x['a'].to_numpy()" in str(refused.value)
+    assert "is a DataFrame of pandas; give its columns as arrays, such as x['a'].to_numpy()" in str(refused.value)
 
 
 def test_an_output_of_no_fixed_size_cannot_be_written_to() -> None:

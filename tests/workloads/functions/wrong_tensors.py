@@ -36,9 +36,9 @@ def last(x):
 WRONG: Final[dict[str, tuple[str, str, str]]] = {
     "nothing": ("x * 2", "wrong_result", "returns None; return the output"),
     "a_coroutine": ("return asyncio.sleep(0)", "wrong_result", "returns a coroutine; return an array"),
-    "a_module": ("return torch.nn.Linear(2, 2)", "wrong_result", "returns a torch's Linear; return an array"),
-    "a_type": ("return torch.float32", "wrong_result", "returns a torch's dtype; return an array"),
-    "a_future": ("return torch.futures.Future()", "wrong_result", "returns a torch's Future; return an array"),
+    "a_module": ("return torch.nn.Linear(2, 2)", "wrong_result", "returns a Linear of torch; return an array"),
+    "a_type": ("return torch.float32", "wrong_result", "returns a dtype of torch; return an array"),
+    "a_future": ("return torch.futures.Future()", "wrong_result", "returns a Future of torch; return an array"),
     "numbers": ("return (x * 2).tolist()", "wrong_result", "returns a list that holds a list; return an array"),
     "float64": ("return x.double() * 2", "wrong_result", "has type float64, not float32; convert it, or declare the type"),
     "bfloat16": ("return (x * 2).bfloat16()", "wrong_result", "has type bfloat16, not float32; convert it"),
@@ -76,7 +76,7 @@ SETTINGS: Final = {
 INPUTS: Final = {
     "torch.empty(8, device='meta')": "inputs: x cannot be read (NotImplementedError: Cannot copy out of meta tensor",
     "torch.eye(8).to_sparse()": "inputs: x: it is a sparse tensor; make it dense",
-    "torch.nn.Linear(2, 2)": "inputs: x is a torch's Linear; give arrays, numbers or texts",
+    "torch.nn.Linear(2, 2)": "inputs: x is a Linear of torch; give arrays, numbers or texts",
     "torch.randn(8, 8)[::2]": "inputs: x: its elements do not lie side by side in memory; make it contiguous",
     "torch.ones(1).expand(8)": "inputs: x: its elements do not lie side by side in memory; make it contiguous",
     "torch.quantize_per_tensor(torch.ones(8), 0.1, 0, torch.qint8)": "inputs: x: arrays of qint8 cannot be measured",

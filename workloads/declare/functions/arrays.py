@@ -30,8 +30,8 @@ _CURES: Final = {
     "V": "give each field as an array",
     "O": "give arrays of numbers",
 }
-#: Libraries whose name a message puts before the name of a class.
-_PREFIXED_LIBRARIES: Final = (
+#: Libraries whose name a message puts after the name of a class.
+_NAMED_LIBRARIES: Final = (
     "torch",
     "cupy",
     "jax",
@@ -151,7 +151,7 @@ def described(value: Any) -> str:
     if value is None:
         return "None"
     root = str(kind.__module__).partition(".")[0]
-    name = f"{root}'s {kind.__name__}" if root in _PREFIXED_LIBRARIES else kind.__name__
+    name = f"{kind.__name__} of {root}" if root in _NAMED_LIBRARIES else kind.__name__
     name = "text" if kind is str else "class" if issubclass(kind, type) else name
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
 
