@@ -93,6 +93,7 @@ def test_the_browser_itself_refuses_what_a_page_asks_of_another_machine(ladder: 
         refused = ladder.evaluate(
             f"""() => new Promise(tell => {{
                 document.addEventListener('securitypolicyviolation', event => tell(event.blockedURI), {{ once: true }});
+                setTimeout(() => tell('nothing was refused'), 10_000);
                 Promise.resolve().then(() => {ask}).catch(() => {{}});
             }})"""
         )
