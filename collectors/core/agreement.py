@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.errors_on_device import ErrorsOnDevice, PartOfErrors
 from warpladder.collectors.core.rounding import LEAST_LOST, Rounding
 from warpladder.workloads.api import Array, Compared
 
@@ -137,13 +138,6 @@ class _Errors:
         """The least tolerance within which these errors are."""
         worst = float(self.of_tiles(0.0).max(initial=0.0))
         return max(self.rel_l2(0.0), worst / TILE_FACTOR, self.max_rel(0.0) / LARGEST_FACTOR)
-
-
-#: The errors of some elements in a row: sums of squares of errors and of references by tile; the largest error and reference; numbers of
-#: elements that are different, lost, not finite, and finite, as in `_Errors`.
-PartOfErrors = tuple[np.ndarray, np.ndarray, tuple[float, float], tuple[int, int, int, int]]
-#: Gives them of an output and its reference on a device, with the other arguments of `_errors_of_part`.
-ErrorsOnDevice = Callable[[Array, Array, bool, float, float], PartOfErrors]
 
 
 def compare(

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.alterations import alterable
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
@@ -30,6 +29,7 @@ from warpladder.collectors.core.bench import (
     same,
     writes,
 )
+from warpladder.collectors.core.errors_on_device import ErrorsOnDevice
 from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
