@@ -354,15 +354,14 @@ def _drawn(_draw: Callable[[], Chart], name: str, args: tuple[Any, ...], options
     return _draw()
 
 
-def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] | None = None) -> None:
+def show_chart(chart: Chart, *, on_click: Callable[[Any], None] | None = None) -> None:
     """A chart under its title, with how it was measured, its downloads and its data.
 
     Args:
-        key: distinguishes two charts of one name on a page.
         on_click: called with the `customdata` of a point that was clicked, before the next rerun.
     """
     st.markdown(f"## {plain(chart.title)}")
-    name = f"chart {chart.name} {key}"
+    name = f"chart {chart.name}"
     clicked = {"on_clicked_change": partial(_clicked, name, on_click)} if on_click else {}
     height = int(chart.figure.layout.height)
     data = {"figure": chart.json, "height": height, "title": chart.title, "config": _CONFIG}
@@ -374,7 +373,7 @@ def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] |
                 st.markdown(words)
         with st.popover("Data", type="tertiary"):
             table(chart.data)
-        downloads(chart.name, lambda: chart, key)
+        downloads(chart.name, lambda: chart)
 
 
 def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
@@ -447,7 +446,7 @@ def save_csv(label: str, frame: pd.DataFrame, file: str, key: str) -> None:
     st.download_button(label, partial(tables.csv, frame), file, "text/csv", key=key, type="tertiary", on_click="ignore")
 
 
-def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
+def downloads(name: str, chart: Callable[[], Chart]) -> None:
     """Buttons that save a chart. The chart is made when a button is pressed."""
     missing = images.why_not()
     writers: dict[str, tuple[str, Callable[[], str | bytes]]] = {
@@ -463,7 +462,7 @@ def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
             write,
             f"{name}.{kind}",
             mime,
-            key=f"download {name} {key} {kind}",
+            key=f"download {name} {kind}",
             type="tertiary",
             on_click="ignore",
             disabled=needs_browser and missing is not None,

@@ -29,13 +29,11 @@ class Filter:
     """
 
     workload: str = ""
-    scope: str = ""
     cache: str = ""
     variant: str = ""
 
     def fits(self, change: Change | LostCell) -> bool:
-        pairs = ((self.workload, change.workload), (self.scope, change.timing.scope), (self.cache, change.timing.cache))
-        if any(value and value != own for value, own in pairs):
+        if self.workload not in ("", change.workload) or self.cache not in ("", change.timing.cache):
             return False
         patterns = [each if {"*", "?"} & set(each) else f"*{each}*" for each in self.variant.lower().replace(",", " ").split()]
         variants = (change.variant, *change.of_a[:1]) if isinstance(change, Change) else (change.variant,)

@@ -164,9 +164,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     timeline("timeline", data | answers, act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("The height of a bar is the busy share of its time.")
-        widgets.downloads(
-            "timeline", lambda: chart.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
-        )
+        widgets.downloads("timeline", lambda: chart.timeline(scene, window, traces, lanes, coloring, look, left_out))
     if chosen:
         _panel(run, traces, lanes, chosen)
         if match != NONE:

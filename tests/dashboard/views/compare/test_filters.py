@@ -41,9 +41,9 @@ def test_variants_are_filtered_by_patterns_and_parts_of_names(pattern: str, name
     assert shown.changed_sources == (found().changed_sources if MINE in names else ())
 
 
-def test_filters_by_workload_scope_and_caches_leave_verdicts_as_they_are() -> None:
-    assert only(found(), Filter("w", "device", "cold")).changes == found().changes
-    for other in (Filter("x"), Filter(scope="operation"), Filter(cache="hot")):
+def test_filters_by_workload_and_caches_leave_verdicts_as_they_are() -> None:
+    assert only(found(), Filter("w", "cold")).changes == found().changes
+    for other in (Filter("x"), Filter(cache="hot")):
         assert only(found(), other).changes == ()
 
 
