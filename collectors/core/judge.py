@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from random import Random
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
 
 from warpladder.collectors.core.agreement import Agreement, compare, wrong
+from warpladder.collectors.core.alterations import alterable, altered
 from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, Pass, check_declared, classify, writes
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import copied_bytes
@@ -205,6 +207,7 @@ class Problems:
     Attributes:
         sets: the sets that executions choose from; one where the workload always makes the same inputs.
         referenced: number of sets that have references. They are the first ones.
+        is_quick: whether further references take little time.
         why_one: why there is one set; empty where there are more.
     """
 
@@ -213,6 +216,7 @@ class Problems:
         self._watch = watch
         self.sets = [self._make()]
         self.referenced = 1
+        self.is_quick = False
         self.why_one = ""
 
     def _make(self) -> Problem:
@@ -223,7 +227,7 @@ class Problems:
         """Make the sets, and compute the references of these variants, before any variant runs."""
         first, started = self.sets[0], time.monotonic()
         first.compute(variants)
-        is_quick = time.monotonic() - started <= _QUICK_S
+        self.is_quick = time.monotonic() - started <= _QUICK_S
         if all(isinstance(outputs, BaseException) for outputs in first.references):
             return  # no variant can be verified; each tells why
         other = self._make()
@@ -241,13 +245,19 @@ class Problems:
         self.sets.append(other)
         if sum(array.nbytes for array in inputs.values()) <= _LARGE_BYTES:
             self.sets += [self._make() for _ in range(SETS - VERIFIED)]
-        self.referenced = len(self.sets) if is_quick else VERIFIED
+        self.referenced = len(self.sets) if self.is_quick else VERIFIED
         for problem in self.sets[1 : self.referenced]:
             problem.compute(variants)
 
     def new(self) -> Mapping[str, np.ndarray]:
         """Inputs that no variant has seen, in no recording. Raises what the function for the inputs raises."""
         return Problem(self._workload, self._case, np.random.default_rng(), self._watch).inputs
+
+    def with_other_digits(self, inputs: Mapping[str, np.ndarray], chance: Random) -> Problem:
+        """A set of its own: these inputs with other last digits."""
+        problem = Problem(self._workload, self._case, np.random.default_rng(), self._watch)
+        problem.inputs = altered(inputs, chance)
+        return problem
 
     def same_for_all(self, tolerances: Mapping[str, float]) -> list[str]:
         """The outputs that are nearly the same for all sets, as a single number may be for two by chance; see
@@ -388,6 +398,7 @@ class Judge:
 
     def __init__(self, bench: Bench, workload: Workload, case: Case, problems: Problems) -> None:
         self._bench, self._workload, self._case, self._problems = bench, workload, case, problems
+        self._near: Problem | None = None
 
     def all_sets(self, variant: Variant, operation: Operation, settle: Callable[[], object]) -> Agreement:
         """Compare outputs of every way of running with two sets. Returns the first failure, else the agreement of the plain run
@@ -431,7 +442,7 @@ class Judge:
             self._bench.poison(again)
             outputs = run()
             settle()
-            agreement = self._judged(variant, outputs, number)
+            agreement = self._judged(variant, outputs, self._problems.sets[number])
             self._bench.release()
             self.refuse_changed()
             if not agreement.ok:
@@ -453,7 +464,7 @@ class Judge:
             self._bench.use(number)
             outputs = self._bench.run(operation)
             settle()
-            agreement = self._judged(variant, outputs, number)
+            agreement = self._judged(variant, outputs, self._problems.sets[number])
             self._bench.release()
             if not agreement.ok:
                 return agreement
@@ -461,13 +472,46 @@ class Judge:
                 return None
         return None
 
+    def keeps_parts(self, variant: Variant, operation: Operation, chance: Random, settle: Callable[[], object]) -> bool:
+        """Whether outputs are wrong for inputs that differ in their last digits from those that were executed before, and right for others.
+
+        Such a variant recognises inputs by a part of their digits, and uses what it kept. Code that relies on what the function for the
+        inputs gives, such as probabilities that add up to 1, is wrong for both.
+
+        Args:
+            chance: chooses the digits.
+            settle: called after each run, before its outputs are compared.
+        """
+        seen = [problem.inputs for problem in self._problems.sets[:VERIFIED]]
+        if not self._problems.is_quick or not alterable(seen[0]):
+            return False
+        self._near = self._near or self._problems.with_other_digits(seen[0], chance)
+        is_right = partial(self._is_right, variant, operation, settle)
+        if is_right(self._near):
+            return False
+        nearby = [self._problems.with_other_digits(inputs, chance) for inputs in seen]
+        others = [self._problems.with_other_digits(self._problems.new(), chance) for _ in seen]
+        return not any(map(is_right, nearby)) and all(map(is_right, others))
+
+    def _is_right(self, variant: Variant, operation: Operation, settle: Callable[[], object], problem: Problem) -> bool:
+        """Whether the outputs of an execution on a set that the bench does not keep are right."""
+        problem.check(variant)
+        self._bench.load(problem.inputs)
+        self._bench.poison(False)
+        outputs = self._bench.run(operation)
+        settle()
+        agreement = self._judged(variant, outputs, problem)
+        self._bench.release()
+        self.refuse_changed()
+        return agreement.ok
+
     def last_sample(self, variant: Variant, number: int) -> Agreement:
         """Compare the outputs that the last sample left. Raises Failed if it changed an input.
 
         Args:
             number: of the input set of its last execution.
         """
-        agreement = self._judged(variant, self._bench.last_outputs(), number)
+        agreement = self._judged(variant, self._bench.last_outputs(), self._problems.sets[number])
         self.refuse_changed()
         return agreement
 
@@ -478,20 +522,20 @@ class Judge:
 
     def forget(self) -> None:
         """Free the copies of the references."""
+        self._near = None
         for problem in self._problems.sets:
             problem.forget(self._bench)
 
-    def _judged(self, variant: Variant, outputs: Any, number: int) -> Agreement:
+    def _judged(self, variant: Variant, outputs: Any, problem: Problem) -> Agreement:
         declared = self._workload.buffers(self._case)[1]
         fault = check_declared(outputs, declared)
         if not fault and variant.role != "specimen" and (same := overlapping(outputs, self._bench.inputs)):
             fault = f"output {same[0]} is a view of input {same[1]}: nothing was computed"
         if fault:
             return wrong(fault)
-        right = self._problems.sets[number].right(variant, self._bench)
+        right = problem.right(variant, self._bench)
         tolerances = tolerances_of(self._workload, variant, self._case)
         outputs = snapshot(outputs)
-        problem = self._problems.sets[number]
         rounding, comparisons = partial(problem.rounding, variant), problem.comparisons if variant.reference is None else {}
         return compare(widened_outputs(outputs, declared), right, tolerances, rounding, comparisons, self._bench.on_device)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -50,6 +50,9 @@ from warpladder.workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell; one on a host, where the same call was verified before.
 WARM_UPS = 3
+_KEEPS_PARTS: Final = (
+    "wrong where the inputs differ in their last digits from those that it has seen, and right with new ones: it keeps results"
+)
 
 
 @dataclass(frozen=True)
@@ -306,8 +309,21 @@ class _BenchRun:
             if not agreement.ok:
                 detail = f"right at first, and wrong after it was timed: {agreement.detail}"
                 raise Failed("wrong_result", detail, errors=agreement.columns)
+            if self._alters and not self._bench.gpus and self._keeps_parts(timed, variant):
+                raise Failed("wrong_result", _KEEPS_PARTS)
 
         return {timed.cell for timed in cells if not self._attempt(timed.cell, partial(check, timed))}
+
+    def _keeps_parts(self, timed: _Verified, variant: Variant) -> bool:
+        """Whether a cell uses what it kept of similar inputs. One that fails with altered inputs is left alone."""
+        try:
+            chance = Random(int(self._rng.integers(1 << 62)))
+            return self._judge.keeps_parts(variant, timed.operation, chance, partial(self._restore, timed.cell))
+        except Exception as error:
+            if is_sticky(error):
+                raise
+            self._restore(timed.cell)
+            return False
 
     def _of_first_pass(self, cells: Sequence[_Verified]) -> Iterator[tuple[_Verified, Pass, Durations]]:
         """Cells that have samples, with the first pass in which they were timed, and their durations there."""

@@ -195,3 +195,20 @@ def test_an_ill_conditioned_system_may_be_as_far_off_as_a_last_digit_of_its_inpu
     variants = {"right": np.linalg.solve, "nudged": of_nudged, "rough": rough}
     found = judged(system, np.linalg.solve, variants)
     assert found["status"].to_dict() == {"right": "ok", "nudged": "ok", "rough": "wrong_result"}
+
+
+def test_a_part_kept_of_similar_inputs_is_found_and_what_relies_on_a_sum_of_one_is_left_alone() -> None:
+    kept: dict[bytes, np.ndarray] = {}
+
+    def keeps_a_part(p: np.ndarray) -> np.ndarray:
+        key = (p[::31] > p.mean()).tobytes()
+        kept.setdefault(key, np.log(p))
+        return -np.cumsum(p * kept[key])
+
+    found = judged(
+        lambda rng: rng.dirichlet(np.ones(2000)),
+        lambda p: -np.cumsum(p * np.log(p)),
+        {"relies": lambda p: -np.cumsum(p / p.sum() * np.log(p / p.sum())), "keeps": keeps_a_part},
+    )
+    assert found["status"].to_dict() == {"relies": "ok", "keeps": "wrong_result"}
+    assert "keeps results" in found.loc["keeps", "detail"]
