@@ -27,6 +27,7 @@ class TwoPasses:
     have copies of their own, of which the latter's are wrong."""
 
     gpus = 1
+    on_device = None
     passes = (DEVICE, END_TO_END)
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
