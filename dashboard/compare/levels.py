@@ -5,6 +5,7 @@ import math
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ ENOUGH_ALIKE: Final = 8
 FEWEST_PROCESSES: Final = 3
 #: The fewest samples of a process, whose median then withstands one bad sample.
 FEWEST_OF_PROCESS: Final = 3
-_NORMAL: Final = 1.960
+_NORMAL: Final = NormalDist().inv_cdf(0.975)
 #: The standard deviation of normal values over the median distance from their median, and by which factor more it is of 0, 1, 2, 3 … 9
 #: values (Croux and Rousseeuw, Time-efficient algorithms for two highly robust estimators of scale, 1992).
 _OF_NORMAL: Final = 1.4826

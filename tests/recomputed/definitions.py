@@ -16,9 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow.parquet as pq
 
-from warpladder.data.arrays import Floats
-
 RECORDED: Final = Path(__file__).resolve().parents[2] / "data" / "recorded"
+Floats = npt.NDArray[np.float64]
 KEY: Final = ["workload", "variant", "config", "case"]
 MIXES: Final = {"device_write": 0.0, "device_1_to_8": 1 / 9, "device_1_to_2": 1 / 3, "device_copy": 0.5,
                 "device_2_to_1": 2 / 3, "device_8_to_1": 8 / 9, "device_read": 1.0}  # fmt: skip

@@ -59,7 +59,7 @@ def _ratio(row: Row, shown: Shown) -> Interval | None:
     if min(a.processes, b.processes) >= 3:
         return None
     ends = [of.median_interval(_steady(run, row, shown)) for run in (a, b)]
-    half = 1.960 * math.hypot(*(math.log(high / low) / (2 * 1.960) for _, low, high in ends))
+    half = math.hypot(*(math.log(high / low) / 2 for _, low, high in ends))
     low, high = value * math.exp(-half), value * math.exp(half)
     return Interval(value, Between(low, low), Between(high, high))
 
