@@ -41,10 +41,14 @@ def first_infinite(dtype: np.dtype[Any]) -> float:
 
 
 def errors_of(arch: str, actual: Array, right: Array, exact: bool, lost_at: float, scale: float) -> PartOfErrors:
-    """Return the errors of an output of one dimension; see `agreement.errors_of_part`.
+    """Return the errors of an output against its reference, on the device.
 
     Args:
         arch: of the current device, such as `sm_90`.
+        actual, right: contiguous or not, of one dimension and the same size, which is not 0.
+        exact: count what is different, else what is lost.
+        lost_at: the part of itself by which an element is off that has lost its digits.
+        scale: a power of two that all numbers are multiplied by.
     """
     infinite = first_infinite(actual.dtype)
     if actual.dtype == np.float16:

@@ -127,7 +127,7 @@ def _set(record: Any, process: int) -> tuple[Any, ...]:
 
 def _call(record: Any, process: int) -> tuple[Any, ...]:
     by_driver = record.kind == _KINDS.DRIVER
-    name = str(cupti.get_callback_name(_DRIVER_API if by_driver else _RUNTIME_API, record.cbid))
+    name = _call_name(_DRIVER_API if by_driver else _RUNTIME_API, record.cbid)
     return (record.start, record.end, int(by_driver), process | record.thread_id, record.correlation_id, name)
 
 
@@ -150,7 +150,11 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, l
     return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)} if rows else {}
 
 
-@cache
+@cache  # a trace has millions of calls, and a few hundred names
+def _call_name(domain: int, number: int) -> str:
+    return str(cupti.get_callback_name(domain, number))
+
+
 @cache
 def _names(mangled: str) -> tuple[str, str]:
     """Return a kernel's demangled name and its base name."""
