@@ -1,6 +1,5 @@
 """The dashboard: `warpladder app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
-import contextlib
 from collections.abc import Callable, Container
 from importlib import import_module
 from pathlib import Path
@@ -50,8 +49,10 @@ def main() -> None:
 def _draw(view: View, has: Callable[[Need], bool]) -> None:
     """A section of the page, and what every page ends with."""
     section = widgets.heading(view, _sections(view, has))
-    with contextlib.suppress(pages.Ended):
+    try:
         import_module(f"{section.module}.page").draw(widgets.run_of_page())
+    except pages.Ended as ended:
+        ended.say()
     bar.bad(in_full=view.name == "trust")
     widgets.end_page()
 

@@ -65,6 +65,6 @@ def date_of_file(path: Path, notes: Notes) -> datetime:
     notes.add(
         "warning",
         Source.DATE,
-        "the profile does not tell when it was made; the id below has the date of the file, which a copy may have changed",
+        "the profile does not tell when it was made; the run's id has the date of the file, which a copy may have changed",
     )
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)

@@ -1,5 +1,6 @@
 """Links to pages and to their sections, and what a page says of a link to what is not there."""
 
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 import streamlit as st
@@ -12,12 +13,24 @@ HOME: Final = "home"
 
 
 class Ended(Exception):
-    """The page has said all that it has to say, before its last line."""
+    """The page has said all that it has to say, before its last line.
+
+    Attributes:
+        say: draws what stands below everything that the page has so far.
+    """
+
+    def __init__(self, say: Callable[[], object]) -> None:
+        super().__init__()
+        self.say = say
 
 
-def end() -> NoReturn:
-    """End a section early; what every page ends with is still shown."""
-    raise Ended
+def end(say: Callable[[], object] = lambda: None) -> NoReturn:
+    """End a section early; what every page ends with is still shown.
+
+    Args:
+        say: draws the reason. It is called below the page's choices, also where the page ends in the line of its choices.
+    """
+    raise Ended(say)
 
 
 def link(where: str, label: str, **choices: str) -> None:

@@ -24,7 +24,9 @@ from warpladder.data.advice import advice_of
 from warpladder.data.naming import NamingError
 
 #: The command to show where nothing was recorded yet.
-HOW_TO_RECORD: Final = "make record"
+HOW_TO_RECORD: Final = "warpladder record"
+#: The commands to show where a run has no variants, and no ranges that could be some.
+HOW_TO_RECORD_OWN: Final = "warpladder new my_kernel\nwarpladder record my_kernel.py"
 #: The command to show where a run has no trace.
 HOW_TO_IMPORT: Final = "warpladder import REPORT"
 #: The command to show where a run is no job.
@@ -122,16 +124,25 @@ def run_of_page() -> store.Run:
     return run
 
 
-def nothing(why: str, what_to_do: str) -> NoReturn:
-    """Say why there is nothing to show and what to do about it. Ends the page."""
-    st.info(f"{plain(why)} {plain(what_to_do)}")
-    end_empty()
+def nothing(why: str, what_to_do: str, code: str = "") -> NoReturn:
+    """Say why there is nothing to show and what to do about it, with links to shipped runs that have it. Ends the page.
+
+    Args:
+        code: a command that gives it.
+    """
+
+    def say() -> None:
+        st.info(f"{plain(why)} {plain(what_to_do)}")
+        if code:
+            st.code(code, language="bash")
+        offer_runs(shipped=True)
+
+    pages.end(say)
 
 
 def end_empty() -> NoReturn:
     """End a page after the reason that it is empty, with links to shipped runs that have what the section needs."""
-    offer_runs(shipped=True)
-    pages.end()
+    pages.end(partial(offer_runs, shipped=True))
 
 
 def offer_runs(need: Need | None = None, *, shipped: bool = False) -> bool:
@@ -156,10 +167,24 @@ def nothing_to_compare(run: store.Run) -> NoReturn:
     """Say that there are no variants to compare, and how to get some. Ends the page."""
     why = "This run has no variants to compare."
     if "ranges" not in run.tables:
-        nothing(why, "Choose another run, or record this machine: make record.")
-    st.info(f"{why} Its NVTX ranges can be:")
-    pages.link("time.picker", "Pick variants →", **state.link())
-    end_empty()
+        nothing(why, "Write kernels of your own as variants, and record them:", HOW_TO_RECORD_OWN)
+
+    def say() -> None:
+        st.info(f"{why} Its {advice_of(run.info['collector']).ranges_are} can be:")
+        pages.link("time.picker", "Pick variants →", **state.link())
+        offer_runs(shipped=True)
+
+    pages.end(say)
+
+
+def _no_times(run: store.Run, workload: str) -> NoReturn:
+    """Say why a workload has no times, and how to get some. Ends the page."""
+    why = f"No variant of {workload} was timed in this run."
+    if run.info["kind"] == "recording":
+        nothing(why, "The page Trust says why, cell by cell.")
+    shipped = any(each.shipped and workload in each.facts.workloads for each in runs.context().every)
+    how = f"warpladder record {workload}" if shipped else HOW_TO_RECORD_OWN
+    nothing(f"{why} A report of counters has the times of single executions under the profiler.", "Record its variants:", how)
 
 
 def no_trace(run: store.Run, lacks: str, option: str, need: Need | None = None) -> NoReturn:
@@ -270,7 +295,7 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
     """Scope and cache to show. Ends the page where the workload has no samples."""
     timings = runs.ask(run, axes.timings, workload)
     if not timings:
-        nothing(f"No variant of {workload} was timed in this run.", "The page Trust says why, cell by cell.")
+        _no_times(run, workload)
     return choose_timing_of(timings, on_gpu=runs.load(run).on_gpu)
 
 
@@ -306,7 +331,7 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
     if among is not None:
         cases = cases[cases["case"].isin(among)]
     if cases.empty:
-        nothing(f"No case of {workload} is charted in this run.", "Record again: make record.")
+        nothing(f"No case of {workload} is charted in this run.", f"Record again: {HOW_TO_RECORD}.")
     return choose_case_of(dict(zip(cases["case"], cases["params"], strict=True)), runs.ask(run, axes.timed_cases, workload))
 
 

@@ -59,7 +59,7 @@ def words(app: AppTest) -> str:
 @pytest.mark.parametrize("page", PAGES)
 def test_with_no_run_every_page_says_what_to_type(open_app: Open, tmp_path: Path, page: str) -> None:
     app = open_app(tmp_path / "empty", page)
-    assert [block.value for block in app.main.code] == ["make record"]
+    assert [block.value for block in app.main.code] == ["warpladder record"]
 
 
 @pytest.fixture(scope="module")

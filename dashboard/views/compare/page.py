@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -61,6 +61,8 @@ _CELL_COLUMNS: Final = {
 
 def draw(run: store.Run) -> None:
     """Draw the page. B is the run of the page. A is another run that has one of its workloads and its GPU, or B itself."""
+    if not runs.ask(run, query.timed_variants):
+        _no_variants(run)
     with widgets.controls():
         other, of_a, of_b = _choose_sides(run)
     with widgets.controls():
@@ -105,6 +107,18 @@ def draw(run: store.Run) -> None:
         _every_cell(shown)
     else:
         _recordings(other, run, comparison)
+
+
+def _no_variants(run: store.Run) -> NoReturn:
+    """Say that the run has no variants; two profiles are compared by the command line. Ends the page."""
+    data = runs.load(run)
+    if not (data.traces or data.job):
+        widgets.nothing_to_compare(run)
+    widgets.nothing(
+        "This run has no variants to compare.",
+        "Two profiles, of before and after a change, are compared by the figures of an iteration and by kernel:",
+        f"warpladder compare BEFORE {run.info['run_id']}",
+    )
 
 
 def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:

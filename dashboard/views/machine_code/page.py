@@ -279,11 +279,15 @@ def _choose_other(data: RunData, chosen: _Chosen, name: str) -> _Chosen | None:
 
 
 def _no_code(data: RunData) -> None:
-    """Say that the run has no machine code, and lead to runs that have some or to the command that records it."""
-    st.info("This run has no machine code.")
-    if not widgets.offer_runs():
-        st.markdown("On a machine with a GPU and the package nvidia-cuda-nvdisasm, record it, then choose that run above:")
-        st.code(f"warpladder record {next(iter(data.workloads), 'WORKLOAD')}", language="bash")
+    """Say that the run has no machine code, with the command that gives some, and lead to runs that have some."""
+    if data.workloads:
+        how = "Record it on a machine with a GPU and the package nvidia-cuda-nvdisasm, then choose that run above:"
+        code = f"warpladder record {data.workloads[0]}"
+    else:
+        how, code = "To read the machine code of a program of your own:", "warpladder disassemble PROGRAM"
+    st.info(f"This run has no machine code. {how}")
+    st.code(code, language="bash")
+    widgets.offer_runs()
     pages.end()
 
 

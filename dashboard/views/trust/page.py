@@ -41,7 +41,8 @@ def draw(run: store.Run) -> None:
         "ceilings": ("Ceilings", _ceilings),
         "run": ("Run", _run),
     }
-    titles = {name: title for name, (title, _) in topics.items()}
+    known = runs.ask(run, query.topics)
+    titles = {name: title for name, (title, _) in topics.items() if name in known}
     topics[state.choose("topic", "Show", titles, style="segmented", labelled=False)][1](run)
 
 
@@ -267,7 +268,7 @@ def _ceilings(run: store.Run) -> None:
     )
     ceilings = runs.load(run).ceilings
     if ceilings.empty:
-        widgets.nothing("This run measured no ceiling.", "Record it again: make record.")
+        widgets.nothing("This run measured no ceiling.", "Record it again: warpladder record.")
     texts = [format_measure(*figure) for figure in ceilings[["value", "unit"]].itertuples(index=False, name=None)]
     widgets.table(ceilings.assign(value=texts).drop(columns="unit"))
 

@@ -20,6 +20,9 @@ from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 from warpladder.data.words import counted
 
+#: What may be believed where nothing is against it: of a recording, and of a profile, in which no result was compared with a reference.
+_MEASURED: Final = "every cell is right, and the checks found nothing"
+_PROFILED: Final = "the import found nothing in the profile that is missing or doubtful"
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
 #: Half an interval over its median, beyond which a winner's time is not believed.
 _ROUGH: Final = 0.1
@@ -34,11 +37,13 @@ class Verdict:
         against: the reasons not to; empty where it may.
         but: what to keep in mind all the same.
         rough: the winners whose time is known only roughly.
+        passed: what holds where nothing is against it.
     """
 
     against: tuple[str, ...]
     but: tuple[str, ...]
     rough: tuple[str, ...] = ()
+    passed: str = _MEASURED
 
     @property
     def sentence(self) -> str:
@@ -48,7 +53,7 @@ class Verdict:
         if self.rough:
             return f"In part. Times of winners are rough: {'; '.join((*self.rough, *self.but))}."
         but = "; ".join(self.but)
-        return f"Yes. {but[0].upper()}{but[1:]}." if but else "Yes: every cell is right, and the checks found nothing."
+        return f"Yes. {but[0].upper()}{but[1:]}." if but else f"Yes: {self.passed}."
 
 
 def verdict(data: RunData, root: Path) -> Verdict:
@@ -74,12 +79,29 @@ def verdict(data: RunData, root: Path) -> Verdict:
     of_run = list(dict.fromkeys(warned.loc[warned["variant"] == "", "source"]))
     but = (
         _counted(int((warned["variant"] != "").sum()), "warning", "about cells that therefore never win"),
-        f"of the whole run: {', '.join(of_run).replace('_', ' ')}" if of_run else "",
+        f"{counted(len(of_run), 'warning')} about the whole run: {', '.join(of_run).replace('_', ' ')}" if of_run else "",
         _counted(len(unsteady(data)), "time", "known only roughly"),
         _counted(len(stale_variants(data, root)), "source", "changed since"),
         "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",
     )
-    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), tuple(filter(None, map(_rough, lines))))
+    passed = _PROFILED if data.info["kind"] in ("import", "job") else _MEASURED
+    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), tuple(filter(None, map(_rough, lines))), passed)
+
+
+def topics(data: RunData) -> tuple[str, ...]:
+    """What the page can show of a run. A recording has all, and each tells what the recording lacks; a profile has what it can have."""
+    of_profile = {
+        "findings": True,
+        "verdicts": len(data.results) > 0,
+        "noise": len(data.samples) > 0,
+        "samples": len(data.samples) > 0,
+        "collectors": len(data.samples) > 0 or len(data.counters) > 0,
+        "copies": bool(data.traces),
+        "ceilings": len(data.ceilings) > 0,
+        "run": True,
+    }
+    recorded = data.info["kind"] == "recording"
+    return tuple(name for name, known in of_profile.items() if recorded or known)
 
 
 def _rough(line: overview.Line) -> str:

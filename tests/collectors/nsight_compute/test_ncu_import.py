@@ -196,7 +196,7 @@ def test_a_report_that_does_not_say_when_it_was_captured_gets_the_date_of_its_fi
     run = open_run(tmp_path / "runs" / import_report(path, tmp_path / "runs", "", None, [], notes))
     assert run.info["started_at"].timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-5)
     assert [text.split(",")[0] for text in notes.warnings()] == [
-        "warning: the profile does not tell when it was made; the id below has the date of the file"
+        "warning: the profile does not tell when it was made; the run's id has the date of the file"
     ]
 
 

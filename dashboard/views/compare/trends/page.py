@@ -76,7 +76,7 @@ def _group_of(run: store.Run) -> str:
 def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, str]:
     """The runs of one device and collector, and both in words."""
     if not groups:
-        widgets.nothing("No run has samples.", "Record one: make record.")
+        widgets.nothing("No run has samples.", "Record one: warpladder record.")
     count = {name: f"{name.removeprefix('NVIDIA ')} · {counted(len(group), 'run')}" for name, group in groups.items()}
     own = _group_of(run)
     name = state.choose("on", "Runs on", count, default=own, owner=own) if len(count) > 1 else next(iter(count))
@@ -93,7 +93,7 @@ def _choose_workload(run: store.Run, group: _Group, where: str) -> str:
     """The workload: at first one of the run of the page that another run has too, or one that two runs have, or one of the run."""
     count = Counter(workload for each in group.values() for workload in sorted(_timed(each) or ()))
     if not count:
-        widgets.nothing(f"No run {where} has samples.", "Record one: make record.")
+        widgets.nothing(f"No run {where} has samples.", "Record one: warpladder record.")
     several = [workload for workload, number in count.items() if number > 1]
     own = [workload for workload in count if workload in runs.load(run).workloads and runs.ask(run, axes.timed_cases, workload)]
     several = [*(workload for workload in own if workload in several), *several, *own]

@@ -45,7 +45,7 @@ def draw(run: store.Run) -> None:
         if frame.empty or frame["roof_gflop_per_s"].isna().all():
             widgets.nothing(
                 f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured ceiling.",
-                "Choose another run or L2, or record this machine: make record.",
+                "Choose another run or L2, or record this machine: warpladder record.",
             )
         look, counted_in = runs.look_of(run, widgets.theme()), f"run {label_of(other)}" if other else ""
         if shown == "sizes":

@@ -100,7 +100,7 @@ def _copies(section: _Section) -> None:
     workload, frame = section.of_workload(
         copies.with_and_without_copies,
         "Speedups over the sequential host code need GPU and host samples of {} in one run.",
-        "Choose another run, or record the workload on a machine with a GPU: make record.",
+        "Choose another run, or record the workload on a machine with a GPU: warpladder record.",
     )
     sizes, first = copies.sizes_to_choose(frame, workload)
     size = ""

@@ -89,8 +89,7 @@ def _nothing(run: store.Run, *, has_code: bool) -> NoReturn:
             f"The limits of compute capability {run.info['compute_capability'] or 'without a name'} are not known.",
             "Choose another run above.",
         )
-    st.info("This run has no machine code.")
-    if not widgets.offer_runs():
-        st.markdown("Record kernels in CUDA C++ on a machine with a GPU, then choose that run above:")
-        st.code("warpladder record WORKLOAD", language="bash")
+    st.info("This run has no machine code. Record kernels in CUDA C++ on a machine with a GPU, then choose that run above:")
+    st.code(f"warpladder record {next(iter(runs.load(run).workloads), 'WORKLOAD')}", language="bash")
+    widgets.offer_runs()
     pages.end()
