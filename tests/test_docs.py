@@ -5,6 +5,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ from warpladder.dashboard.ui import template
 from warpladder.data import schema, store
 from warpladder.pytest_plugin import Judge
 from warpladder.workloads import registry
-from warpladder.workloads.api import Case, CudaVariant
+from warpladder.workloads.api import Case
 from warpladder.workloads.declare.launches import AllReduce, RowsOf
 
 pytestmark = pytest.mark.slow
@@ -119,16 +120,15 @@ def test_a_block_of_python_does_what_its_page_says(block: Block, tmp_path: Path,
 
 
 @emulator.needs_compiler
-def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Path) -> None:
     (source,) = (block.text for block in BLOCKS if block.language == "cpp" and block.page.name == "CONTRIBUTING.md")
     (entry,) = (text for text in EXAMPLES if NEW_RUNG in text)
     (tmp_path / f"{NEW_RUNG}.cu").write_text(source)
     workload, rungs = registry.load("conv2d"), importlib.import_module("warpladder.workloads.conv2d.rungs")
-    monkeypatch.setattr(rungs, "KERNELS", tmp_path)
     names = dict(vars(rungs))
     exec(f"rung = {entry}", names)
-    rung = names["rung"]
-    assert isinstance(rung, CudaVariant)
+    rung = replace(names["rung"], source=tmp_path / f"{NEW_RUNG}.cu")
+    assert names["rung"].source == rungs.KERNELS / f"{NEW_RUNG}.cu" and rung.draft, "no shipped run has it yet"
     assert rung.rung == 1 + max(variant.rung or 0 for variant in workload.variants)
     assert all(rung.header.values())
     cases = emulation_cases(workload)

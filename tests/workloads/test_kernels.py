@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.workloads.declared import CUDA, WORKLOADS, cells, emulation_cases, kernels, name_of, same_as
+from tests.workloads.declared import CUDA, HOST, WORKLOADS, cells, emulation_cases, kernels, name_of, same_as
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.data import store
 from warpladder.workloads.api import CudaVariant, Workload
@@ -51,7 +51,15 @@ def test_the_declared_kernel_files_are_those_on_disk(workload):
 
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_file_is_named_after_its_variant(workload, variant):
-    assert variant.source_file is None or variant.source_file.stem == variant.name
+    file = variant.source_file
+    assert file is None or file.stem == variant.name
+    assert file is None or file.is_file(), f"{variant.name} is declared, and its source {file} is not there"
+
+
+@pytest.mark.parametrize(("workload", "variant"), [*CUDA, *HOST], ids=name_of)
+def test_a_source_begins_with_the_four_fields(workload, variant):
+    lacking = [f"{field.title()}:" for field, words in variant.header.items() if not words]
+    assert not lacking, f"the comment or docstring at the top of {variant.name} lacks {lacking}"
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=name_of)

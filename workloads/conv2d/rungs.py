@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
 from warpladder.workloads.conv2d.problem import image_shape
-from warpladder.workloads.ladder import launch, template
+from warpladder.workloads.ladder import launch, rungs_in, template
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
@@ -77,30 +77,15 @@ def _stacked(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     return _cover(case, kernel, (lanes, warps), (lanes * of["kColumns"], warps * rows))
 
 
-def _rung(
-    name: str,
-    title: str,
-    configs: tuple[Params, ...],
-    launches: Callable[[Case, Params], Sequence[Launch]],
-    constant_filter: bool = True,
-) -> CudaVariant:
-    return CudaVariant(
-        name=name,
-        title=title,
-        role="rung",
-        configs=configs,
-        source=KERNELS / f"{name}.cu",
-        launches=launches,
-        constants={"filter": "a"} if constant_filter else {},
-    )
+_global_rung: Final = partial(rungs_in(KERNELS), configs=_BLOCKS)
+_rung: Final = partial(rungs_in(KERNELS), constants={"filter": "a"})  # with the filter in constant memory
 
 
 def _strip_rung(
-    name: str, title: str, configs: tuple[Params, ...], launches: Callable[[Case, Params, Constants], Sequence[Launch]]
+    name: str, title: str, configs: tuple[Params, ...], launches: Callable[..., Sequence[Launch]], **more: Any
 ) -> CudaVariant:
     """A rung whose threads have a strip of the image each. Its launches read the kernel's constants."""
-    constants = Constants(KERNELS / f"{name}.cu")
-    return _rung(name, title, configs, lambda case, config: launches(case, config, constants))
+    return _rung(name, title, partial(launches, of=Constants(KERNELS / f"{name}.cu")), configs, **more)
 
 
 def _strips(rows: Sequence[int], warps: Sequence[int] = ()) -> tuple[Params, ...]:
@@ -108,8 +93,6 @@ def _strips(rows: Sequence[int], warps: Sequence[int] = ()) -> tuple[Params, ...
         return tuple({"rows": r} for r in rows)
     return tuple({"rows": r, "warps": w} for r, w in product(rows, warps))
 
-
-_global_rung = partial(_rung, configs=_BLOCKS, constant_filter=False)
 
 CUDA_VARIANTS: Final = (
     CudaVariant(
@@ -124,9 +107,9 @@ CUDA_VARIANTS: Final = (
     _global_rung("v02_naive_global", "Naive, global memory", launches=_naive),
     _global_rung("v03_coalesced", "Coalesced", launches=_from_global),
     _global_rung("v04_single_precision", "Single precision", launches=_from_global),
-    _rung("v05_constant_shared", "Constant filter, shared tile", _BLOCKS, _shared),
-    _rung("v06_shared_halo", "Shared tile with halo", _BLOCKS, _shared),
-    _rung("v07_register_tile", "Register tile", _strips([4, 8]), _register_tile),
+    _rung("v05_constant_shared", "Constant filter, shared tile", _shared, _BLOCKS),
+    _rung("v06_shared_halo", "Shared tile with halo", _shared, _BLOCKS),
+    _rung("v07_register_tile", "Register tile", _register_tile, _strips([4, 8])),
     _strip_rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
     _strip_rung("v09_loads_first", "All loads first", _strips([4, 10, 16]), _side_by_side),
     _strip_rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 4, 5], [4]), _stacked),
