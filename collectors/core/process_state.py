@@ -15,12 +15,11 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from operator import itemgetter
 from pathlib import Path
-from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.declare.neighbours import loaded
+from warpladder.collectors.core.user_functions import LibraryFunctions, OwnFunctions
 
 #: Its name, a function that gets it, and one that sets it.
 _Setting = tuple[str, Callable[[], Any], Callable[[Any], object]]
@@ -234,19 +233,10 @@ def _set_functions_of_numpy(before: tuple[tuple[Any, ...], ...]) -> None:
 
 
 def _of_user() -> Iterator[_Setting]:
-    """The functions in the modules of the user's folder, which other variants may call, and the code of each."""
-    places = [
-        (vars(each), name) for each in loaded().values() for name, value in vars(each).items() if type(value) is FunctionType
-    ]
-
-    def get() -> list[tuple[Any, Any]]:
-        return [(function := module.get(name), getattr(function, "__code__", None)) for module, name in places]
-
-    def write(before: list[tuple[Any, Any]]) -> None:
-        for (module, name), (function, code) in zip(places, before, strict=True):
-            module[name], function.__code__ = function, code
-
-    yield "functions of your file", get, write
+    """The functions that other variants of the user's file may call."""
+    own, of_libraries = OwnFunctions(), LibraryFunctions([*_FUNCTIONS])
+    yield "functions of your file", own.get, own.write
+    yield "functions of libraries", of_libraries.get, of_libraries.write
 
 
 _SIGNALS: Final = tuple(

@@ -72,8 +72,13 @@ def as_written(message: str) -> str:
 
 def loaded() -> dict[Path, ModuleType]:
     """The modules that `load` has run in this process, and those beside them that they imported, by their files."""
-    modules = [module for name, module in sys.modules.items() if name.startswith(_PREFIX)]
+    modules = [module for name, module in sys.modules.items() if is_of_user(name)]
     return {Path(file): module for module in modules if (file := getattr(module, "__file__", None))}
+
+
+def is_of_user(module: object) -> bool:
+    """Whether this is the name of a module that `load` has run, or of one beside it."""
+    return isinstance(module, str) and module.startswith(_PREFIX)
 
 
 def module_named(namespace: Mapping[str, Any], module: str, level: int) -> ModuleType | None:

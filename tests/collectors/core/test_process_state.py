@@ -12,6 +12,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numba
 import numpy as np
@@ -170,6 +171,48 @@ def test_functions_of_the_file_that_a_variant_replaces_are_restored_and_named_an
         work.__code__ = module.slow.__code__
         assert state.restore() == ("functions of your file",) and work.__code__ is code
         assert state.restore() == () and module.more is module.slow
+
+
+def test_defaults_and_methods_and_compiled_functions_of_the_file_are_restored_too(tmp_path: Path) -> None:
+    file = tmp_path / "bench.py"
+    file.write_text(
+        "import functools\nimport numpy as np\n\nTAPS = np.ones(3)\n\n\ndef slow(*args):\n    return args\n\n\n"
+        "def work(x, taps=(TAPS,), *, k=1):\n    return x\n\n\nkept = functools.cache(work)\n\n\n"
+        "class Solver:\n    def step(self, x):\n        return x\n"
+    )
+    module = load(file)
+    defaults, kept, step = module.work.__defaults__, module.kept, module.Solver.step
+    with ProcessState() as state:
+        module.work.__defaults__ = (module.TAPS.astype(np.longdouble),)
+        assert state.restore() == ("functions of your file",) and module.work.__defaults__ is defaults
+        module.work.__kwdefaults__ = {"k": 2}
+        assert state.restore() == ("functions of your file",) and module.work.__kwdefaults__ == {"k": 1}
+        module.Solver.step, module.kept = module.slow, module.slow
+        assert state.restore() == ("functions of your file",) and module.Solver.step is step and module.kept is kept
+        assert state.restore() == ()
+
+
+def test_a_function_of_a_library_is_restored_where_one_of_the_file_stands_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, part = ModuleType("a_library"), ModuleType("a_library.part")
+    vars(library).update(part=part, first=lambda x: x)
+    vars(part).update(work=lambda x: x, other=lambda x: x, itself=library)
+    monkeypatch.setitem(sys.modules, "a_library", library)
+    file = tmp_path / "bench.py"
+    file.write_text(
+        "import a_library\n\n\ndef slow(x):\n    return x + 1\n\n\n"
+        "def calls(x):\n    return [a_library.part.itself.part.work(each) for each in a_library.first(x)]\n"
+    )
+    module = load(file)
+    first, work, own = vars(library)["first"], vars(part)["work"], len
+    with ProcessState() as state:
+        vars(part).update(work=module.slow, other=module.slow)
+        assert (
+            state.restore() == ("functions of libraries",) and vars(part)["work"] is work and vars(part)["other"] is module.slow
+        )
+        vars(library)["first"] = own  # as a library does with its own at the first call
+        assert state.restore() == () and vars(library)["first"] is own is not first
 
 
 def test_a_filter_of_warnings_that_a_library_adds_stays() -> None:
