@@ -72,7 +72,9 @@ def test_no_recorded_cell_is_faster_than_its_floor_where_the_run_has_times_of_me
 
 
 #: Of a workload and names of its variants.
-_NOT_RECORDED: Final = "{}: no shipped run has {}; record the workload on a GPU and ship the run, or declare them with draft=True"
+_NOT_RECORDED: Final = (
+    "{}: no shipped run has {}; record the workload on a GPU and ship the run, or declare them with draft=True"
+)
 
 
 def full_cases(name: str) -> set[str]:
