@@ -76,7 +76,7 @@ class Reading:
         throttled: the device reduced its clock while the repetition ran.
         interrupted: another program took the processor while the repetition ran.
         processor_ns: the processor time of one execution; None if it is not known.
-        waited: a thread of it gave its processor up, to wait for another thread, a device or a file.
+        waited: a thread of it gave its processor up, to wait for another thread, a device or a file; or child processes may work for it.
         pending: the clock stopped while the device was still at work.
         held: all work was queued before the clock started; False if the operation itself waited for the device.
         inputs: number of the input set that the last execution used; None if its outputs cannot be compared.

@@ -101,12 +101,22 @@ def _others() -> list[int]:
     return [each.native_id for each in threading.enumerate() if each not in mine and each.native_id]
 
 
+def has_children() -> bool:
+    """Whether this process has started others that have not been waited for; False where the system does not tell."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    except (AttributeError, OSError):
+        return False
+
+
 def _children() -> list[int]:
     """The ids of the processes that this thread has started; none where the system does not tell."""
+    if not has_children():  # which is known quickly
+        return []
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # quickly tells that there is none
         return [int(each) for each in Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()]
-    except (AttributeError, OSError):
+    except OSError:
         return []
 
 

@@ -30,6 +30,7 @@ from warpladder.collectors.core.bench import (
     writes,
 )
 from warpladder.collectors.core.errors_on_device import ErrorsOnDevice
+from warpladder.collectors.core.left_threads import has_children
 from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
@@ -245,7 +246,7 @@ class HostBench:
             NO_GPU_STATE,
             interrupted=after.ru_nivcsw > before.ru_nivcsw,
             processor_ns=used_ns,
-            waited=after.ru_nvcsw > before.ru_nvcsw,
+            waited=after.ru_nvcsw > before.ru_nvcsw or has_children(),
             inputs=self._loaded,
         )
 
