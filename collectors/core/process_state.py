@@ -38,7 +38,7 @@ _BINDING: Final = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFI
 
 
 class ProcessState:
-    """The settings of the process at the time of creation, the settings of PyTorch when it is first seen, and the arithmetic of a
+    """The settings of the process at the time of creation, the settings of PyTorch and JAX when they are first seen, and the arithmetic of a
     new process, which a library can change when it is imported."""
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class ProcessState:
                 write(0)
         self._settings = {setting: setting[1]() for setting in _of_python()}
         self._spare_descriptors = {number: spare for number in (_STDOUT, _STDERR) if (spare := _spare_of(number)) is not None}
-        self._has_torch = False
-        self._look_for_torch()
+        self._seen: set[str] = set()
+        self._look_for_libraries()
 
     def restore(self) -> tuple[str, ...]:
         """Restore what has changed. Returns it in words."""
-        self._look_for_torch()
+        self._look_for_libraries()
         changed = [*self._restored_outputs()]
         for setting, before in self._settings.items():
             name, get, write = setting
@@ -75,12 +75,13 @@ class ProcessState:
                 os.close(spare)
         self._spare_descriptors = {}
 
-    def _look_for_torch(self) -> None:
-        if not self._has_torch and "torch" in sys.modules and hasattr(sys.modules["torch"], "set_num_threads"):
-            self._has_torch = True
-            for setting in _of_torch(sys.modules["torch"]):
-                with suppress(Exception):
-                    self._settings[setting] = setting[1]()
+    def _look_for_libraries(self) -> None:
+        for name, (ready, settings_of) in _LATER.items():
+            if name not in self._seen and hasattr(sys.modules.get(name), ready):
+                self._seen.add(name)
+                for setting in settings_of(sys.modules[name]):
+                    with suppress(Exception):  # a version that has not all of them
+                        self._settings[setting] = setting[1]()
 
     def _restored_outputs(self) -> Iterator[str]:
         """Open stdout and stderr again where a variant closed them: a file that it opens next would get their numbers."""
@@ -289,7 +290,48 @@ def _of_torch(torch: Any) -> tuple[_Setting, ...]:
         ("PyTorch's gradient mode", torch.is_grad_enabled, torch.set_grad_enabled),
         ("PyTorch's precision of products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
         ("PyTorch's number of threads", torch.get_num_threads, torch.set_num_threads),
+        (
+            "PyTorch's search for anomalies",
+            lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+            lambda before: torch.autograd.set_detect_anomaly(*before),
+        ),
+        (
+            "PyTorch's choice of deterministic algorithms",
+            lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+            lambda before: torch.use_deterministic_algorithms(before[0], warn_only=before[1]),
+        ),
+        *(
+            (f"PyTorch's use of {label}", partial(_flags_of, library), partial(_set_flags_of, library))
+            for label, library in (("oneDNN", torch.backends.mkldnn), ("cuDNN", torch.backends.cudnn))
+        ),
     )
+
+
+def _flags_of(library: Any) -> dict[str, bool]:
+    return {name: getattr(library, name) for name in ("enabled", "benchmark", "deterministic") if hasattr(library, name)}
+
+
+def _set_flags_of(library: Any, before: dict[str, bool]) -> None:
+    for name, flag in before.items():
+        setattr(library, name, flag)
+
+
+def _of_jax(jax: Any) -> tuple[_Setting, ...]:
+    """The settings of JAX that change what a call computes or checks."""
+    return tuple((f"JAX's {name}", partial(getattr, jax.config, name), partial(jax.config.update, name)) for name in _OF_JAX)
+
+
+_OF_JAX: Final = (
+    "jax_check_tracer_leaks",
+    "jax_debug_infs",
+    "jax_debug_nans",
+    "jax_default_matmul_precision",
+    "jax_disable_jit",
+    "jax_enable_x64",
+    "jax_log_compiles",
+)
+#: Libraries that may be imported later: what they have when they are ready, and what gives their settings.
+_LATER: Final = {"torch": ("set_num_threads", _of_torch), "jax": ("config", _of_jax)}
 
 
 def _open_file(name: str) -> Any:

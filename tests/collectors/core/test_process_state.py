@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numba
 import numpy as np
@@ -157,6 +158,53 @@ def test_a_changed_setting_is_restored_and_named(change: Callable[[], object], g
         change()
         assert state.restore() == (name,)
         assert get() == before and state.restore() == ()
+
+
+@pytest.mark.parametrize(
+    ("library", "change", "get", "name"),
+    [
+        (
+            "torch",
+            lambda torch: torch.autograd.set_detect_anomaly(True),
+            lambda torch: torch.is_anomaly_enabled(),
+            "PyTorch's search for anomalies",
+        ),
+        (
+            "torch",
+            lambda torch: torch.use_deterministic_algorithms(True),
+            lambda torch: torch.are_deterministic_algorithms_enabled(),
+            "PyTorch's choice of deterministic algorithms",
+        ),
+        (
+            "torch",
+            lambda torch: setattr(torch.backends.mkldnn, "enabled", False),
+            lambda torch: torch.backends.mkldnn.enabled,
+            "PyTorch's use of oneDNN",
+        ),
+        (
+            "torch",
+            lambda torch: setattr(torch.backends.cudnn, "benchmark", True),
+            lambda torch: torch.backends.cudnn.benchmark,
+            "PyTorch's use of cuDNN",
+        ),
+        (
+            "jax",
+            lambda jax: jax.config.update("jax_debug_nans", True),
+            lambda jax: jax.config.jax_debug_nans,
+            "JAX's jax_debug_nans",
+        ),
+    ],
+)
+def test_a_setting_of_a_library_that_is_imported_late_is_restored_and_named(
+    library: str, change: Callable[[Any], object], get: Callable[[Any], object], name: str
+) -> None:
+    with ProcessState() as state:
+        imported = pytest.importorskip(library)
+        assert state.restore() == ()
+        before = get(imported)
+        change(imported)
+        assert state.restore() == (name,)
+        assert get(imported) == before and state.restore() == ()
 
 
 def test_functions_of_the_file_that_a_variant_replaces_are_restored_and_named_and_new_ones_stay(tmp_path: Path) -> None:
