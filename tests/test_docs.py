@@ -149,8 +149,10 @@ def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
     frame = names["spread"](data, "conv2d", "n=512", axes.timings(data, "conv2d")[0])
     exec(chart, names)
     drawn = names["spread"](frame, template.look(data))
-    assert drawn.name == "spread-conv2d-n-512"
+    assert drawn.name == "spread-conv2d-n-512-device-cold" and "n = " in drawn.note
     assert list(drawn.figure.data[0].y) == list(frame.sort_values("half_width_percent")["variant"])
+    hostile = names["spread"](frame.assign(variant="<b>v01</b>"), template.look(data))
+    assert set(hostile.figure.data[0].y) == {"&lt;b&gt;v01&lt;/b&gt;"}
     # The error of the clock is 0.4 us of 1.5 us and more in this run, which did not measure it.
     assert frame["half_width_percent"].between(0, 30).all()
 

@@ -22,6 +22,7 @@ from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.programs import record as programs
 from warpladder.commands import record, watch
 from warpladder.dashboard import export
+from warpladder.dashboard.views import FORMER, VIEWS
 from warpladder.data.naming import Naming
 from warpladder.workloads import registry
 
@@ -139,6 +140,9 @@ def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch)
     elif module == "warpladder.collectors.nsight_compute.metrics":
         monkeypatch.delitem(sys.modules, module, raising=False)
         runpy.run_module(module, run_name="__main__")
+    elif module == "tests.browser.take_pictures":
+        page, picture = words
+        assert page.partition("?")[0] in {view.name for view in VIEWS} | set(FORMER) and picture.endswith(".png")
     elif module == "benchmarks.peers":  # tests/benchmarks runs it; the other words go to `record`
         assert importlib.util.find_spec(f"benchmarks.peers.{words[0]}")
     else:

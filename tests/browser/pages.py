@@ -23,6 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE: Final = (sys.executable, "-m", "warpladder")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
+#: Whether nothing waits to be drawn, and the height of what is drawn, as scripts of a page.
+DRAWN: Final = """() => ![...document.querySelectorAll('[data-testid="stSkeleton"]')].some(each => each.offsetParent)
+  && [...document.querySelectorAll('.warpladder-chart')].every(each => each.querySelector('.main-svg'))"""
+HEIGHT: Final = "document.querySelector('[data-testid=\"stMainBlockContainer\"]').scrollHeight"
 PATIENCE_MS = 90_000
 
 

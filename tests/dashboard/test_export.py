@@ -199,10 +199,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
         (["nowhere", "--format", "csv"], "nowhere: no such run; known runs:\n  my run"),
         (["host", "--format", "gif"], "gif: no such format; known: html, png, svg, pdf, csv"),
         (["host", "--format", ","], "--format: no such format"),
-        (
-            ["host", "--topic", "roof"],
-            "roof: no such topic; known: overview, comparisons, roofline, gpus, details, experiments, counters, occupancy, code, trace, job",
-        ),
+        (["host", "--topic", "roof"], f"roof: no such topic; known: {', '.join(export.TOPICS)}"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from tests.browser.pages import open_page, sync_api
+from tests.browser.pages import DRAWN, HEIGHT, open_page, sync_api
 
 SIZES: Final = ((1280, 800), (1024, 768), (1920, 1080))
 THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
@@ -57,8 +57,6 @@ OVERLAPS: Final = """least => {
     if (block.scrollWidth > block.clientWidth + 2) found.push(`cut: ${block.innerText.slice(0, 40)}`);
   return found;
 }"""
-_DRAWN: Final = """() => ![...document.querySelectorAll('[data-testid="stSkeleton"]')].some(each => each.offsetParent)
-  && [...document.querySelectorAll('.warpladder-chart')].every(each => each.querySelector('.main-svg'))"""
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,13 @@ def see(page: "sync_api.Page", address: str, path: str) -> Iterator[Seen]:
         page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
         before = time.monotonic()
         open_page(page, f"{address}/{path}")
-        page.wait_for_function(_DRAWN)
+        page.wait_for_function(DRAWN)
         seconds = time.monotonic() - before
         for width, height in SIZES:
             page.set_viewport_size({"width": width, "height": height})
             page.wait_for_timeout(400)  # Plotly draws a chart of another width after a moment
-            page.wait_for_function(_DRAWN)
-            high = page.evaluate("document.querySelector('[data-testid=\"stMainBlockContainer\"]').scrollHeight")
+            page.wait_for_function(DRAWN)
+            high = page.evaluate(HEIGHT)
             yield Seen(path, width, theme, int(high), seconds, (*dict.fromkeys(page.evaluate(OVERLAPS, 3)), *errors))
     page.remove_listener("console", note)
     page.remove_listener("pageerror", fail)

@@ -1,5 +1,6 @@
 """Charts: how numbers are written, colours, and that a name out of a run is text."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from warpladder.data import store
 pytestmark = pytest.mark.slow
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+#: How the names of charts begin that show no times, so that their notes tell of no samples.
+WITHOUT_SAMPLES = ("bank-conflicts",)
+AS_TEXT = "a name out of a run goes through `template.text` before Plotly gets it"
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +99,13 @@ def test_labels_of_values_close_together_make_room_for_each_other() -> None:
 @pytest.mark.thorough
 def test_every_chart_of_a_run_has_its_own_name_a_note_and_few_marks(run: RunData) -> None:
     charts = list(charts_of(run))
-    assert len({chart.name for chart in charts}) == len(charts) > 50
+    twice = [name for name, count in Counter(chart.name for chart in charts).items() if count > 1]
+    assert twice == [], "a chart's name has its workload, case and timing, as far as it is drawn for several"
+    assert len(charts) > 50
     for chart in charts:
         assert chart.title and len(chart.data) and chart.figure.layout.height
-        assert "n = " in chart.note or chart.name == "bank-conflicts", chart.name
+        says_samples = "n = " in chart.note or chart.name.startswith(WITHOUT_SAMPLES)
+        assert says_samples, f"{chart.name}: its note has no `template.samples`; without times it stands in WITHOUT_SAMPLES"
         assert sum(len(trace.x) for trace in chart.figure.data if trace.x is not None) < 1000
 
 
@@ -129,7 +136,7 @@ def test_a_name_out_of_a_run_is_text_in_every_figure(tmp_path: Path) -> None:
     charts = [chart for chart in charts_of(hostile) if "conv2d" in chart.name]
     assert any(HOSTILE in chart.title for chart in charts), "titles are plain text; who shows one escapes it"
     drawn = {chart.name: chart.figure.to_json().replace("\\u003c", "<") for chart in charts}
-    assert [name for name, figure in drawn.items() if "<img" in figure] == []
+    assert [name for name, figure in drawn.items() if "<img" in figure] == [], AS_TEXT
     # Of the samples over the rounds, the name stands in the title alone; the variants with blocks are others.
     assert {name.split("-")[0] for name, figure in drawn.items() if "&lt;img" not in figure} == {"block", "samples"}
 
@@ -145,7 +152,7 @@ def test_no_figure_has_a_link_or_a_template_out_of_a_run(tmp_path: Path, write: 
     assert any("&lt;a href" in text for _, text in texts)
     # A legend's group is a key, and never drawn.
     drawn = [(key, text) for key, text in texts if key != "legendgroup"]
-    assert [(key, text) for key, text in drawn if "<a " in text or "<img" in text] == []
+    assert [(key, text) for key, text in drawn if "<a " in text or "<img" in text] == [], AS_TEXT
     assert [(key, text) for key, text in drawn if key.endswith("template") and "evil" in text] == []
 
 
@@ -244,7 +251,7 @@ def test_the_ceilings_of_a_floor_stand_in_the_hovers(run: RunData) -> None:
 @pytest.mark.thorough
 def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
     host = load(store.open_run(made_runs.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
-    notes = [chart.note for chart in charts_of(host) if chart.name != "bank-conflicts"]
+    notes = [chart.note for chart in charts_of(host) if not chart.name.startswith(WITHOUT_SAMPLES)]
     assert notes and all("operation time, caches warm" in note and " L2" not in note for note in notes)
 
 
