@@ -23,12 +23,8 @@ COPIES: Final = {
     "h2h": "within the host",
     "unknown": "of unknown direction",
 }
-MEMORY_OPERATIONS: Final = {
-    **COPIES,
-    "memset": "memset",
-    "unified_h2d": "migration to the device",
-    "unified_d2h": "migration to the host",
-}
+MIGRATIONS: Final = {"unified_h2d": "migration to the device", "unified_d2h": "migration to the host"}
+MEMORY_OPERATIONS: Final = {**COPIES, "memset": "memset", **MIGRATIONS}
 #: Distinct numbers below this are found by a table with one byte for each.
 MOST_MARKS: Final = 1 << 28
 _MARK_BITS: Final = 22

@@ -10,11 +10,11 @@ from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import MEMORY_OPERATIONS
 from warpladder.dashboard.text.formats import Form, json_text
-from warpladder.dashboard.text.parts import SCREEN, apart, row, shortened, summed, table, time_rows, wrapped
+from warpladder.dashboard.text.parts import NAME_CHARACTERS, SCREEN, row, shortened, summed, table, time_rows, wrapped
 from warpladder.dashboard.text.profile import steps_facts, title_of
 from warpladder.dashboard.trace.parts import Parts
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
-from warpladder.dashboard.ui.text import plain_lines, plain_table
+from warpladder.dashboard.ui.text import apart, plain_lines, plain_table
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers
@@ -116,7 +116,7 @@ def _kernels(executed: pd.DataFrame, parts: Parts, most: int) -> list[str]:
     places = places if len(places) < len(executed) - 1 else list(executed.index)
     shown, rest = executed.loc[places], executed.drop(index=places)
     copies = (shown["kind"] == "memory").tolist()
-    names = apart(shown["kernel"].tolist(), shown["name"].tolist())
+    names = apart(shown["kernel"].tolist(), shown["name"].tolist(), NAME_CHARACTERS)
     names = [
         MEMORY_OPERATIONS.get(kind, kind) if is_copy else name
         for name, kind, is_copy in zip(names, shown["name"], copies, strict=True)

@@ -2,10 +2,7 @@
 
 import re
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
-from operator import eq
 from typing import Final
 
 from warpladder.dashboard.core.numbers import format_duration
@@ -15,10 +12,7 @@ from warpladder.dashboard.ui.text import cut, plain_table
 #: Columns of a text, and the lines of a screen.
 WIDTH: Final = 80
 SCREEN: Final = 24
-_NAME_CHARACTERS: Final = 42
-#: What tells alike short names apart, and what ends a word of a name.
-_NUMBER: Final = re.compile(r" #\d+\Z")
-_NO_WORD: Final = re.compile(r"[\W_]")
+NAME_CHARACTERS: Final = 42
 #: A command that fits on a line, or a figure with its unit, and a space at which no line ends.
 _WHOLE: Final = re.compile(
     r"\b(?:ncu|rocprof-compute|warpladder (?:extract|forecast|import)) [^,;]{1,76}(?=[,;]|\Z)|[0-9] (?:%|[nµm]?s\b)"
@@ -46,44 +40,20 @@ def row(what: str, time_ns: float, of_ns: float, *notes: str) -> Row:
     """A row of a table: what takes the time, the time, its share, and notes."""
     share = 100 * time_ns / of_ns if of_ns else 0.0
     return (
-        cut(what, _NAME_CHARACTERS),
+        cut(what, NAME_CHARACTERS),
         format_duration(time_ns),
         "<0.1 %" if 0 < share < _LEAST_SHARE else f"{share:.1f} %",
         *notes,
     )
 
 
-def middle_cut(name: str, most: int = _NAME_CHARACTERS) -> str:
+def middle_cut(name: str, most: int = NAME_CHARACTERS) -> str:
     """A name of at most so many characters: its start and its end, in which templates differ."""
     name = cut(name, 10 * most)
     return name if len(name) <= most else f"{name[: most - most // 3 - 1]}…{name[-(most // 3) :]}"
 
 
-def apart(names: Sequence[str], full: Sequence[str], most: int = _NAME_CHARACTERS) -> list[str]:
-    """Names of at most so many characters, of which no two are alike where the full names differ.
-
-    Args:
-        names: short names; those of kernels that differ inside of long arguments end with `#` and a number.
-        full: the full name of each.
-    """
-    cuts = [cut(_NUMBER.sub("", name), most) for name in names]
-    alike = Counter(cuts)
-    groups = {each: [full[place] for place, other in enumerate(cuts) if other == each] for each in cuts if alike[each] > 1}
-    return [_differing(name, groups[name], own, most) if name in groups else name for name, own in zip(cuts, full, strict=True)]
-
-
-def _differing(name: str, group: Sequence[str], own: str, most: int) -> str:
-    """The start of a name, and what its full name has about the word from which it differs from each of the others."""
-    alike = (sum(takewhile(bool, map(eq, own, other))) for other in group if other != own)
-    place = max(alike, default=len(own))
-    place = max((found.end() for found in _NO_WORD.finditer(own, 0, place)), default=place)
-    head = re.split(r"\W", name, maxsplit=1)[0][: most // 2 - 1]
-    differs = own[place:].split("(")[0] or own[place:]
-    room = max(most - len(head) - 1 - len(differs), 0)
-    return cut(f"{head}…{own[max(place - room, len(head)) : place].lstrip('<>(,: ')}{differs}", most)
-
-
-def table(headings: Row, rows: Sequence[Row], first_characters: int = _NAME_CHARACTERS) -> list[str]:
+def table(headings: Row, rows: Sequence[Row], first_characters: int = NAME_CHARACTERS) -> list[str]:
     """The lines of a table, no longer than `WIDTH`, with a first column of so many characters."""
     first = headings[0].ljust(first_characters)
     return [line[:WIDTH].rstrip() for line in plain_table((first, *headings[1:]), rows)] if rows else []

@@ -10,10 +10,10 @@ from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_dura
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import MEMORY_OPERATIONS
 from warpladder.dashboard.text.formats import Form, json_text
-from warpladder.dashboard.text.parts import SCREEN, Row, apart, middle_cut, row, summed, table, time_rows, wrapped
+from warpladder.dashboard.text.parts import NAME_CHARACTERS, SCREEN, Row, middle_cut, row, summed, table, time_rows, wrapped
 from warpladder.dashboard.trace.parts import Steps
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
-from warpladder.dashboard.ui.text import plain_lines
+from warpladder.dashboard.ui.text import apart, plain_lines
 from warpladder.dashboard.views.home import query
 
 #: Collector -> the program that wrote the profile.
@@ -95,7 +95,7 @@ def _kernel_rows(found: query.Profile, most: int) -> Iterator[Row]:
     whole = found.kernel_ns
     most = most if len(found.kernels) > most + 1 else len(found.kernels)
     shown, rest = found.kernels[:most], found.kernels[most:]
-    names = apart(shown["name"].tolist(), shown["full_name"].tolist())
+    names = apart(shown["name"].tolist(), shown["full_name"].tolist(), NAME_CHARACTERS)
     rows = list(zip(names, shown["total_ns"].tolist(), shown["executions"].tolist(), strict=True))
     if found.graphs[0]:
         rows.append(("CUDA graphs, whose kernels are not known", found.graphs[1], found.graphs[0]))

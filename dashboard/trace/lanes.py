@@ -224,7 +224,7 @@ def build(traces: Traces) -> Lanes | None:
     if ranges is not None:
         # Start/end ranges need not nest. Their lanes are below the lanes of push/pop ranges.
         free = np.asarray(traces.texts("ranges", "style") == "start_end")
-        lanes += _range_lanes(ranges, free, end)
+        lanes += _range_lanes(ranges, free, end, "range" if traces.of_pytorch else "NVTX")
     if calls is not None:
         for owner, rows in _sorted_groups(calls.keys, calls.start, calls.end):
             lanes += _layered("calls", owner, "CUDA API", calls, rows)
@@ -274,7 +274,7 @@ def _heading(lane: Lane, process: str) -> str:
     return f"{process} {lane.owner[0]} · {what}" if process else what
 
 
-def _range_lanes(events: _Events, free: Bools, trace_end: int) -> Iterator[Lane]:
+def _range_lanes(events: _Events, free: Bools, trace_end: int, called: str) -> Iterator[Lane]:
     process, thread, depth = events.keys
     events.end[events.end < 0] = trace_end
     level = np.where(free, _FREE, np.minimum(depth, MOST_LAYERS))
@@ -283,7 +283,7 @@ def _range_lanes(events: _Events, free: Bools, trace_end: int) -> Iterator[Lane]
         if depth_or_free == MOST_LAYERS:
             continue
         owner = tuple(place)
-        label = "NVTX start/end" if depth_or_free == _FREE else f"NVTX depth {depth_or_free}"
+        label = f"{called} start/end" if depth_or_free == _FREE else f"{called} depth {depth_or_free}"
         for lane in _layered("ranges", owner, label, events, rows, next_level.get(owner, 0)):
             next_level[owner] = lane.level + 1
             yield lane

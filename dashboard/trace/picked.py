@@ -55,13 +55,17 @@ def shares(data: RunData) -> Shares:
     return Shares(*sums.tolist())
 
 
-def sentence(shares: Shares) -> str:
-    """The shares in words; empty where all work was launched inside ranges of its own thread, or where there is no work."""
+def sentence(shares: Shares, ranges: str = "NVTX ranges") -> str:
+    """The shares in words; empty where all work was launched inside ranges of its own thread, or where there is no work.
+
+    Args:
+        ranges: what the ranges of the profile are called.
+    """
     if shares.by_time_ns + shares.none_ns == 0:
         return ""
     own, by_time, none = shares.percent
     return (
-        f"Of the device time, {own:g} % was launched inside NVTX ranges of the launching thread, {by_time:g} % is attributed "
+        f"Of the device time, {own:g} % was launched inside {ranges} of the launching thread, {by_time:g} % is attributed "
         f"by time to a range of another thread, and {none:g} % to no range."
     )
 

@@ -5,6 +5,8 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from operator import eq
 from typing import Final, TextIO
 
 from warpladder.data import words
@@ -19,6 +21,9 @@ _SPLITS: Final = re.compile(
     | (?<=(?<!\S)[-<>~])(?=(?:->|>|-|=)(?!\S))""",
     re.IGNORECASE | re.VERBOSE,
 )
+#: What short names that are alike end with, and what ends a word of a name.
+_NUMBER: Final = re.compile(r" #\d+\Z")
+_NO_WORD: Final = re.compile(r"[\W_]")
 _WORD_JOINER: Final = "\u2060"  # takes no room and breaks no line
 
 
@@ -84,3 +89,27 @@ def plain(text: str) -> str:
 def cut(name: str, most: int) -> str:
     """The start of a name, up to `most` characters, without a leading `void`."""
     return words.cut(" ".join(str(name).split()).removeprefix("void "), most)
+
+
+def apart(names: Sequence[str], full: Sequence[str], most: int) -> list[str]:
+    """Names of at most so many characters, of which no two are alike where the full names differ.
+
+    Args:
+        names: short names; those of kernels that differ inside of long arguments end with `#` and a number.
+        full: the full name of each.
+    """
+    cuts = [cut(_NUMBER.sub("", name), most) for name in names]
+    alike = {each: [full[place] for place, other in enumerate(cuts) if other == each] for each in cuts}
+    groups = {each: own for each, own in alike.items() if len(set(own)) > 1}
+    return [_differing(name, groups[name], own, most) if name in groups else name for name, own in zip(cuts, full, strict=True)]
+
+
+def _differing(name: str, group: Sequence[str], own: str, most: int) -> str:
+    """The start of a name, and what its full name has about the word from which it differs from each of the others."""
+    alike = (sum(takewhile(bool, map(eq, own, other))) for other in group if other != own)
+    place = max(alike, default=len(own))
+    place = max((found.end() for found in _NO_WORD.finditer(own, 0, place)), default=place)
+    head = re.split(r"\W", name, maxsplit=1)[0][: most // 2 - 1]
+    differs = own[place:].split("(")[0] or own[place:]
+    room = max(most - len(head) - 1 - len(differs), 0)
+    return cut(f"{head}…{own[max(place - room, len(head)) : place].lstrip('<>(,:_ ')}{differs}", most)

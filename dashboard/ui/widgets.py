@@ -238,9 +238,10 @@ def no_operators(run: store.Run) -> NoReturn:
 
 
 def attribution(run: store.Run) -> None:
-    """Say how much device time is attributed to ranges. For a recording, only where some of it is attributed by time."""
+    """Say how much device time is attributed to ranges, if there are any. For a recording, only where some of it is attributed by time."""
     shares = runs.ask(runs.as_recorded(run), of_ranges.shares)
-    if (shares.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (sentence := of_ranges.sentence(shares)):
+    shown = shares.by_time_ns or runs.picked(run) or (run.info["kind"] == "import" and "ranges" in run.tables)
+    if shown and (sentence := of_ranges.sentence(shares, advice_of(run.info["collector"]).ranges_are)):
         st.caption(plain(sentence))
 
 

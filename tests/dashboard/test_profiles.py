@@ -1,12 +1,22 @@
 """Pages over runs that were imported: a page that such a run has nothing for says why, and what command gives it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
-from tests.synthetic import made_jobs, made_runs, made_traces
+from tests.synthetic import made_jobs, made_runs, made_sweeps, made_traces
+from tests.synthetic.made_runs import row
 from warpladder.collectors.nsight_compute.parse import import_report
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.home import query as home
+from warpladder.dashboard.views.transfers import chart as transfer_charts
+from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
+from warpladder.data.schema import TABLES
 
 __all__ = ["open_app"]
 
@@ -37,6 +47,55 @@ def test_a_page_without_anything_to_show_of_a_profile_has_a_command(open_app: Op
 def test_two_profiles_are_compared_by_the_command_that_the_page_shows(open_app: Open, folder: Path, run: str) -> None:
     app = open_app(folder, "compare", run=run)
     assert [block.value for block in app.main.code] == [f"warpladder compare BEFORE {run}"]
+
+
+def test_a_finding_is_one_kernel_and_its_name_is_that_of_the_summary(tmp_path: Path) -> None:
+    """Kernels of one function with other template arguments are other kernels."""
+    path = made_traces.write(tmp_path)
+    (gemm,) = made_traces.KERNELS[:1]
+    further = {
+        "correlation": 98,
+        "process": 100,
+        "start_ns": 13_000,
+        "end_ns": 13_500,
+        "device": 0,
+        "full_name": "gemm<int>(int*)",
+    }
+    nothing = {column.name: None for column in TABLES["kernels"].columns if column.nullable}
+    made_sweeps.add(path, "kernels", [nothing | further | {"name": gemm[5], "stream": 7}])
+    data = load(store.open_run(path))
+    found, kernels = home.findings(data), home.profile(data).kernels
+    shown = found[~found["what"].str.startswith("idle")].set_index("what")["time_ns"].to_dict()
+    assert shown == dict(zip(kernels["name"], kernels["total_ns"], strict=True))
+    assert shown["gemm<float>"] == 3_600 and shown["gemm<int>"] == 500
+
+
+def test_home_of_a_trace_says_why_the_device_is_idle(open_app: Open, folder: Path) -> None:
+    assert re.search(r"Idle: [a-z ]+ [\d.]+ %", words(open_app(folder, "home", run="trace")))
+
+
+@pytest.mark.parametrize("page", ["timeline", "picker"])
+def test_shares_of_ranges_are_told_where_there_are_ranges(open_app: Open, folder: Path, page: str) -> None:
+    assert "launched inside NVTX ranges" in words(open_app(folder, page, run="trace"))
+    assert "NVTX ranges" not in words(open_app(folder, "timeline", run="without ranges"))
+
+
+def test_a_migration_has_no_memory_of_the_host_in_its_name(tmp_path: Path) -> None:
+    path = made_traces.write(tmp_path)
+    nothing = {column.name: None for column in TABLES["memory_ops"].columns if column.nullable}
+    further = {
+        "correlation": 97,
+        "process": 100,
+        "start_ns": 14_000,
+        "end_ns": 19_000,
+        "kind": "unified_h2d",
+        "bytes": 4_096,
+        "device": 0,
+    }
+    made_sweeps.add(path, "memory_ops", [nothing | further | {"stream": 7}])
+    data = load(store.open_run(path))
+    chart = transfer_charts.transfers(transfers.transfers(data), Look("light", {}, "", on_gpu=True))
+    assert "migration to the device: 4.10 kB" in chart.title
 
 
 def test_ranges_of_a_profile_can_become_variants(open_app: Open, folder: Path) -> None:
@@ -76,6 +135,16 @@ def test_trust_has_of_a_profile_what_a_profile_can_have(
     app = open_app(folder, "trust", run=run)
     assert sentence in words(app)
     assert list(app.segmented_control(key="choose topic").options) == topics
+
+
+def test_what_a_profiler_could_not_collect_is_no_doubt_about_the_rest(tmp_path: Path) -> None:
+    path = made_traces.write(tmp_path)
+    told = {"severity": "error", "source": "nsys", "text": "Unable to collect CPU samples"}
+    made_sweeps.add(path, "diagnostics", [row("diagnostics", **told)])
+    sentence = "Yes. Nsight Systems names data that it could not collect."
+    assert trust.verdict(load(store.open_run(path)), tmp_path).sentence == sentence
+    made_sweeps.add(path, "diagnostics", [row("diagnostics", **told | {"source": "dropped"})])
+    assert trust.verdict(load(store.open_run(path)), tmp_path).sentence == "No: 1 check found an error."
 
 
 def test_trust_has_every_topic_of_a_recording(open_app: Open, folder: Path) -> None:

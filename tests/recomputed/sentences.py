@@ -100,12 +100,13 @@ def _timeline(run: Shipped, shown: Shown) -> Found:
 
 def _calls(run: Shipped, shown: Shown) -> Found:
     if match := re.match(
-        r"(?P<few>\d+) of (?P<all>\d+) .* make up (?P<percent>[\d.]+) %: .* (?P<first>[\d.]+) %$", shown.title
+        r"(?P<few>\d+) of (?P<all>\d+) .* makes? up (?P<percent>[\d.]+) %: .*?(?: (?P<first>[\d.]+) %)?$", shown.title
     ):
         sums = traces._durations(run, *shown.where[:2]).groupby("name")["ns"].sum().sort_values(ascending=False)
         yield match["all"], Written(len(sums))
         yield match["percent"], Written(100 * sums.iloc[: int(match["few"])].sum() / sums.sum())
-        yield match["first"], Written(100 * sums.iloc[0] / sums.sum())
+        if match["first"]:
+            yield match["first"], Written(100 * sums.iloc[0] / sums.sum())
 
 
 def _transfers(run: Shipped, shown: Shown) -> Found:

@@ -11,7 +11,7 @@ from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
-from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.ui.text import apart, cut
 from warpladder.dashboard.views.critical_path import query
 from warpladder.data.store import StoreError
 
@@ -102,7 +102,8 @@ def gains(found: CriticalPath, look: Look) -> Chart:
     by = "gain_ns" if found.replayed else "tenth_ns"
     shown = frame.sort_values([by, "time_ns"], ascending=False, kind="stable").head(_MOST_BARS)
     rows = shown.to_dict("records")
-    figure = rows_of_bars(look, [text(cut(row["kernel"], _NAME_CHARACTERS)) for row in rows], 28, 100)
+    names = apart(list(shown["kernel"]), list(shown["name"]), _NAME_CHARACTERS)
+    figure = rows_of_bars(look, list(map(text, names)), 28, 100)
     bars = [("tenth_ns", "a tenth of its time on the path", look.tones.muted, "/")]
     bars += [("gain_ns", "replayed", palette(look.theme)[2], "")] if found.replayed else []
     for column, name, color, pattern in bars:

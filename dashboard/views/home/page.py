@@ -153,7 +153,7 @@ def _trace(run: store.Run) -> None:
         _told(told.headline, told.to_do, told.steps)
     else:
         widgets.show_chart(widgets.drawn(chart.where_time_goes, found, runs.look_of(run, widgets.theme())))
-        _told("", told.to_do, told.steps)
+        _told("", told.to_do, found.idle_sentence, told.steps)
         _findings(run)
     leads = {"time": "Time by kernel and operator →", "timeline": "Timeline →"}
     leads |= {"transfers": "Copies →"} if "memory_ops" in run.tables else {}
@@ -203,10 +203,11 @@ def _job(run: store.Run) -> None:
 
 def _told(heading: str, to_do: str, *sentences: str) -> None:
     """Sentences below a heading, then what to do first, with a link to the page that shows it."""
+    if heading:
+        st.markdown(f"## {plain(heading[0].upper() + heading[1:])}")
     with st.container(gap="xxsmall"):
-        for mark, words in (("## ", heading), *(("", each) for each in sentences)):
-            if words:
-                st.markdown(f"{mark}{plain(words[0].upper() + words[1:])}")
+        for words in filter(None, sentences):
+            st.markdown(plain(words[0].upper() + words[1:]))
         words, _, page = to_do.partition(IN_APP)
         title, _, cure = page.partition("; ")
         where = next((view.name for view in VIEWS if view.title == title), "")
@@ -392,12 +393,14 @@ _FINDINGS: Final = {
     "line": st.column_config.TextColumn("Line", width="medium", help="Of Python, where the profiler recorded it."),
 }
 _LIMITS: Final = {
-    "variant": st.column_config.TextColumn("Kernel or variant", width="medium"),
-    "config": "Config",
-    "time_ns": st.column_config.NumberColumn("Profiled, ms", width="small", help="Time under the profiler.", format="%.4g"),
-    "limit": st.column_config.TextColumn("Limit", width="medium"),
-    "unit": st.column_config.TextColumn("Busiest unit", width=110),
-    "percent": st.column_config.NumberColumn("Of its peak, %", width="small", format="%.3g"),
+    "variant": st.column_config.TextColumn("Kernel or variant", width=170),
+    "config": st.column_config.TextColumn("Config", width=130),
+    "time_ns": st.column_config.NumberColumn("Profiled, ms", width=90, help="Time under the profiler.", format="%.4g"),
+    "limit": st.column_config.TextColumn("Limit", width=186),
+    "unit": st.column_config.TextColumn("Busiest unit", width=96),
+    "percent": st.column_config.NumberColumn(
+        "Of peak, %", width=84, help="What the busiest unit reaches of its peak.", format="%.3g"
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from warpladder.dashboard.core.traces import Traces, calls_of
 from warpladder.dashboard.trace import operators
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.parts import IDLE, Parts, Steps, Told, about_kernels, advice
+from warpladder.dashboard.ui.text import apart
 from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store, timeline
@@ -21,6 +22,7 @@ from warpladder.data.arrays import NONE, Bools, lookup
 from warpladder.data.iterations import steps_of
 
 _MOST_KERNELS: Final = 5
+_NAME_CHARACTERS: Final = 42
 _MOST_GAPS: Final = 2
 #: A shorter gap, as a share of the span, is no finding.
 _LEAST_GAP: Final = 0.01
@@ -179,16 +181,17 @@ def findings(data: RunData) -> pd.DataFrame:
 def _moments(traces: Traces) -> list[tuple[object, ...]]:
     if "kernels" not in traces.tables:
         return []
-    names, duration = traces.texts("kernels", "name"), traces.durations("kernels")
+    names, duration = traces.texts("kernels", "full_name"), traces.durations("kernels")
     time = np.bincount(names.codes, weights=duration, minlength=len(names.categories))
     short = short_names([str(name) for name in names.categories])
+    largest = np.argsort(-time, kind="stable")[:_MOST_KERNELS]
+    full = [str(names.categories[code]) for code in largest]
     found: list[tuple[object, ...]] = []
-    for code in np.argsort(-time, kind="stable")[:_MOST_KERNELS]:
+    for code, shown in zip(largest, apart([short[name] for name in full], full, _NAME_CHARACTERS), strict=True):
         rows = np.flatnonzero(names.codes == code)
         longest = rows[np.argmax(duration[rows])]
         begin, end = (int(traces.numbers("kernels", name)[longest]) for name in ("start_ns", "end_ns"))
-        caller = _caller(traces, longest)
-        found.append((short[str(names.categories[code])], int(time[code]), len(rows), *caller, begin, end))
+        found.append((shown, int(time[code]), len(rows), *_caller(traces, longest), begin, end))
     return found
 
 

@@ -12,10 +12,10 @@ from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, build
 from warpladder.dashboard.trace.memory import MemoryInUse
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
+from warpladder.dashboard.ui.text import apart
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
 from warpladder.data.arrays import NONE, Int64s
-from warpladder.data.words import cut
 
 #: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than the colours of variants and
 #: kernels.
@@ -29,6 +29,7 @@ _LANE_PX: Final = 24
 _MOST_LANES: Final = 24
 _LEGEND: Final = 10
 _LEGEND_COLUMNS: Final = 4
+_LEGEND_CHARACTERS: Final = 24
 
 
 def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
@@ -85,6 +86,14 @@ def swatch_names(coloring: Coloring, look: Look) -> list[str]:
         return kernels if swatch.kind == "other" else coloring.short.get(swatch.name, swatch.name)
 
     return [called(swatch) for swatch in coloring.swatches]
+
+
+def _legend_names(coloring: Coloring, look: Look) -> list[str]:
+    """The same, as long as the legend has room for; kernels whose names differ at their ends show where."""
+    names = swatch_names(coloring, look)
+    return apart(
+        names, [swatch.name or name for swatch, name in zip(coloring.swatches, names, strict=True)], _LEGEND_CHARACTERS
+    )
 
 
 def swatch_titles(coloring: Coloring, look: Look) -> list[str]:
@@ -145,7 +154,7 @@ def timeline(
     in_legend, entries = legend(drawn, coloring, look), _entries(coloring, look)
     below_px = 52 + 22 * -(-len(in_legend) // _LEGEND_COLUMNS)
     figure = blank(look.theme, _LANE_PX * len(drawn) + below_px + 16)
-    palette_, labels = colors(coloring.swatches, look), swatch_names(coloring, look)
+    palette_, labels = colors(coloring.swatches, look), _legend_names(coloring, look)
     shapes = _polygons(drawn, window, lanes.begin_ns, entries)
     hatches = dict(zip(in_legend, patterns([palette_[color] for color in in_legend]), strict=True))
     for color in sorted(shapes, key=lambda each: -each):
@@ -165,7 +174,7 @@ def timeline(
             },
             line={"color": palette_[color], "width": 0.4},
             hoverinfo="skip",
-            name=text(cut(labels[color], 21)),
+            name=text(labels[color]),
             showlegend=color in in_legend,
             legendrank=in_legend.index(color) if color in in_legend else None,
         )
@@ -353,6 +362,7 @@ def contents(
         "length": lanes.end_ns - lanes.begin_ns,
         "colors": colors(coloring.swatches, look),
         "swatches": swatch_names(coloring, look),
+        "brief": _legend_names(coloring, look),
         "titles": swatch_titles(coloring, look),
         "short": {str(place): shorter[name] for name, place in texts.items() if name in shorter},
         "legend": legend(scene, coloring, look),

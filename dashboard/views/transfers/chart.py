@@ -9,7 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import MEMORY_OPERATIONS
+from warpladder.dashboard.core.traces import MEMORY_OPERATIONS, MIGRATIONS
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, hatch, text, ticks
 from warpladder.dashboard.ui.text import cut
@@ -171,7 +171,9 @@ def _moved(row: dict[Any, Any]) -> str:
 
 
 def _who(row: dict[Any, Any]) -> str:
-    return ", ".join(filter(None, (MEMORY_OPERATIONS.get(row["kind"], row["kind"]), row["host_memory"])))
+    """`host to device, pinned`. The host's memory of a migration is that of the managed memory itself."""
+    memory = "" if row["kind"] in MIGRATIONS and row["host_memory"] == "unknown" else row["host_memory"]
+    return ", ".join(filter(None, (MEMORY_OPERATIONS.get(row["kind"], row["kind"]), memory)))
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:

@@ -13,6 +13,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.nsight_compute import parse as nsight_compute
 from warpladder.dashboard.text import parts
 from warpladder.dashboard.text.parts import fitting
+from warpladder.dashboard.ui.text import apart
 from warpladder.data import metrics
 
 #: Name, category, stream, start and end in us, and the start of the launch.
@@ -151,15 +152,15 @@ def test_names_that_are_alike_show_where_they_differ() -> None:
     full = [
         f"sm90_xmma_wgrad_indexed_implicit_gemm_tilesize{size}_warpgroupsize1x1x1_kernel__5x_cudnn" for size in ("64", "128")
     ]
-    assert parts.apart(full, full) == [
+    assert apart(full, full, 42) == [
         "sm90_xmma_wgrad_inde…tilesize64_warpgroup…",
         "sm90_xmma_wgrad_inde…tilesize128_warpgrou…",
     ]
-    assert parts.apart(["agent<f> #1", "agent<f> #2", "gemm"], ["agent<f<int>>", "agent<f<long>>", "gemm"]) == [
+    assert apart(["agent<f> #1", "agent<f> #2", "gemm"], ["agent<f<int>>", "agent<f<long>>", "gemm"], 42) == [
         "agent…f<int>>", "agent…f<long>>", "gemm"
     ]  # fmt: skip
     far = ["void agent<" + "x, " * 40 + f"reduce::call<{kind}>(int)" for kind in ("double", "long")]
-    assert parts.apart(["agent<x>"] * 2, far) == [
+    assert apart(["agent<x>"] * 2, far, 42) == [
         "agent…x, x, x, x, x, reduce::call<double>",
         "agent…x, x, x, x, x, x, reduce::call<long>",
     ]

@@ -381,10 +381,18 @@ def test_names_that_would_be_cut_alike_are_cut_before_where_they_differ(trace: R
     frame = pd.concat([frame.assign(Name=name) for name in names], ignore_index=True)
     chart = call_charts.leading(trace_sums.leading(frame, 100), 4, Look("light", {}, "", on_gpu=True), "kernels")
     assert list(chart.figure.layout.yaxis.ticktext) == [
-        "sm90_xmma_…tilesize64x64x32", "relu", "sm90_xmma_…tilesize64x128x32", "conv2d(const float *, const float…",
+        "sm90_xmma_fprop_…tilesize64x64x32", "relu", "sm90_xmma_fprop_…tilesize64x128x32", "conv2d",
     ]  # fmt: skip
+    assert chart.title == "4 of 4 kernels make up 100 %: sm90_xmma_fprop_…tilesize64x64x32 73.5 %"
     # The longest bar is 73.5 %.
     assert list(chart.figure.layout.xaxis.ticktext) == ["0", "25 %", "50 %", "75 %"]
+
+
+def test_one_kernel_has_its_share_once_in_the_title(trace: RunData) -> None:
+    frame = trace_sums.leading(trace_sums.summary(trace, "cuda_gpu_kern_sum").head(1), 100)
+    look = Look("light", {}, "", on_gpu=True)
+    assert call_charts.leading(frame, 1, look, "kernels").title == "The only kernel: gemm"
+    assert call_charts.leading(frame, 9, look, "API calls").title == "1 of 9 API calls makes up 100 %: gemm"
 
 
 def test_the_product_beside_a_bar_is_its_total(trace: RunData) -> None:

@@ -10,7 +10,7 @@ from warpladder.dashboard.core.numbers import format_duration, format_interval, 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text, ticks
-from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.ui.text import apart, cut
 from warpladder.dashboard.views.ranks.job_kernels import query
 from warpladder.dashboard.views.ranks.job_kernels.query import NAME_CHARACTERS, title_of
 
@@ -28,7 +28,8 @@ def leading(frame: pd.DataFrame, look: Look, extent: str) -> Chart:
     """
     shown = frame.head(_MOST_BARS)
     rows = shown.to_dict("records")
-    figure = rows_of_bars(look, [text(cut(row["kernel"], NAME_CHARACTERS)) for row in rows], 28, 66)
+    names = apart(list(shown["kernel"]), list(shown["name"]), NAME_CHARACTERS)
+    figure = rows_of_bars(look, list(map(text, names)), 28, 66)
     everywhere = shown["ranks"] == shown["of_ranks"]
     least = shown["fastest_ns"].where(everywhere, 0.0)
     add_bars(

@@ -70,7 +70,18 @@ def by_iteration(cells: pd.DataFrame, figure: str, look: Look) -> Chart:
     note = look.note(
         f"colour: {HISTORY[figure]} of the rank in the iteration. A rank that waits less than the others comes last."
     )
-    return Chart("stragglers-history", _most_often(cells), drawing, cells, note)
+    title = _least_wait(cells) if figure == "wait" else _most_often(cells)
+    return Chart("stragglers-history", title, drawing, cells, note)
+
+
+def _least_wait(cells: pd.DataFrame) -> str:
+    """Which rank waits the least in the most iterations, if one does."""
+    known = cells[cells["wait_ns"].notna()]
+    least = known[known["wait_ns"] == known.groupby("iteration")["wait_ns"].transform("min")]
+    counts = least[~least["iteration"].duplicated(keep=False)]["rank"].value_counts()
+    if counts.empty or (len(counts) > 1 and counts.iloc[0] == counts.iloc[1]):
+        return "No rank waits less than the others in most iterations"
+    return f"Rank {counts.index[0]} waits the least in {counts.iloc[0]} of {cells['iteration'].nunique()} iterations"
 
 
 def _most_often(cells: pd.DataFrame) -> str:

@@ -8,16 +8,15 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.trace import samples
+from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.samples import Extent
 from warpladder.dashboard.ui.bars import add_bars, scale
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text
-from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.ui.text import apart, cut
 from warpladder.dashboard.views.time.calls import query
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34
-#: Characters before the part of a name that is left out.
-_HEAD_CHARACTERS: Final = 10
 _MOST_BARS: Final = 12
 #: Words for the parts of a trace that can be summed.
 EXTENTS: Final[Mapping[Extent, str]] = {
@@ -33,7 +32,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
     Args:
         every: the number of names in the whole summary.
         what: `kernels` or `API calls`.
-        part: the part of the trace that is summed.
+        extent: the part of the trace that is summed.
     """
     shown = frame.head(_MOST_BARS)
     count = "Instances" if "Instances" in frame else "Num Calls"
@@ -57,35 +56,21 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
         textposition="outside",
         cliponaxis=False,
     )
-    names = [text(name) for name in _distinguished(list(shown["Name"]))]
-    name_rows(figure, names, look, autorange="reversed")
+    short = short_names(list(shown["Name"]))
+    names = apart([short[name] for name in shown["Name"]], list(shown["Name"]), _NAME_CHARACTERS)
+    name_rows(figure, [text(name) for name in names], look, autorange="reversed")
     longest = max(float(shown["Time (%)"].max()), 0.1)
     scale(figure, f"share of the time of all {what}{_OF_EXTENT[extent]}", longest, 2.3, format_percent, most=3)
-    first = frame.iloc[0]
-    title = (
-        f"{len(frame)} of {every} {what} make up {format_percent(frame['cumulative_percent'].iloc[-1])}: "
-        f"{cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
-    )
+    share = format_percent(frame["cumulative_percent"].iloc[-1])
+    if every == 1:
+        title = f"The only {what.removesuffix('s')}: {names[0]}"
+    elif len(frame) == 1:
+        title = f"1 of {every} {what} makes up {share}: {names[0]}"
+    else:
+        title = f"{len(frame)} of {every} {what} make up {share}: {names[0]} {format_percent(frame.iloc[0]['Time (%)'])}"
     more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
     note = look.note(f"durations {EXTENTS[extent]}, summed by name; beside each bar: total = number × mean.{more}")
     return Chart(slug("trace", what), title, figure, frame, note)
-
-
-def _distinguished(names: list[str]) -> list[str]:
-    """Names that fit beside bars. Where cut names would be equal, they are cut in the middle, before their first difference."""
-    short = [cut(name, _NAME_CHARACTERS) for name in names]
-    cuts = list(short)
-    for same in {name for name in short if short.count(name) > 1}:
-        places = [place for place, name in enumerate(short) if name == same]
-        full = [cut(names[place], len(names[place])) for place in places]
-        differ = next((place for place, letters in enumerate(zip(*full, strict=False)) if len(set(letters)) > 1), 0)
-        # Start at the word of the first difference. A name that only continues another keeps its own cut.
-        start = max(full[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
-        if start <= _HEAD_CHARACTERS:
-            continue
-        for place, name in zip(places, full, strict=True):
-            cuts[place] = cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
-    return cuts
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:

@@ -1,6 +1,6 @@
-"""Which NVTX ranges are variants of one another?"""
+"""Which ranges are variants of one another?"""
 
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.view import Section
 
-SECTION = Section(__name__, "Pick variants", "Which NVTX ranges are variants of one another?", needs=Need.RANGES)
+SECTION = Section(__name__, "Pick variants", "Which ranges are variants of one another?", needs=Need.RANGES)

@@ -88,7 +88,7 @@ class Timeline {
       const color = document.createElement("i");
       const name = document.createElement("b");
       color.style.background = this.data.colors[place];
-      name.textContent = this.data.swatches[place];
+      name.textContent = this.data.brief[place];
       entry.title = this.data.titles[place];
       entry.append(color, name);
       return entry;

@@ -67,7 +67,9 @@ def test_the_history_names_the_rank_that_came_last_in_most_iterations(data: RunD
     assert len(cells) == 7 * 4
     chart = charts.by_iteration(cells, "last", look(data))
     assert chart.title == "Rank 5 came last most often in 4 of 4 iterations"
-    assert charts.by_iteration(cells, "wait", look(data)).figure.data[0].z.max() == 20_000_000
+    waits = charts.by_iteration(cells, "wait", look(data))
+    assert waits.title == "Rank 5 waits the least in 4 of 4 iterations"
+    assert waits.figure.data[0].z.max() == 20_000_000
 
 
 def test_the_page_shows_the_waits_and_without_aligned_clocks_why_not(open_app: Open, folder: Path) -> None:
