@@ -141,7 +141,7 @@ def test_what_a_profiler_could_not_collect_is_no_doubt_about_the_rest(tmp_path: 
     path = made_traces.write(tmp_path)
     told = {"severity": "error", "source": "nsys", "text": "Unable to collect CPU samples"}
     made_sweeps.add(path, "diagnostics", [row("diagnostics", **told)])
-    sentence = "Yes. Nsight Systems names data that it could not collect."
+    sentence = "In part. Nsight Systems names data that it could not collect."
     assert trust.verdict(load(store.open_run(path)), tmp_path).sentence == sentence
     made_sweeps.add(path, "diagnostics", [row("diagnostics", **told | {"source": "dropped"})])
     assert trust.verdict(load(store.open_run(path)), tmp_path).sentence == "No: 1 check found an error."

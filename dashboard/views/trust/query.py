@@ -23,6 +23,7 @@ from warpladder.data.words import counted
 #: What may be believed where nothing is against it: of a recording, and of a profile, in which no result was compared with a reference.
 _MEASURED: Final = "every cell is right, and the checks found nothing"
 _PROFILED: Final = "the import found nothing in the profile that is missing or doubtful"
+_NOT_COLLECTED: Final = "Nsight Systems names data that it could not collect"
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
 #: Half an interval over its median, beyond which a winner's time is not believed.
 _ROUGH: Final = 0.1
@@ -38,12 +39,14 @@ class Verdict:
         but: what to keep in mind all the same.
         rough: the winners whose time is known only roughly.
         passed: what holds where nothing is against it.
+        missing: what a profile lacks by its own words; empty where it lacks nothing.
     """
 
     against: tuple[str, ...]
     but: tuple[str, ...]
     rough: tuple[str, ...] = ()
     passed: str = _MEASURED
+    missing: str = ""
 
     @property
     def sentence(self) -> str:
@@ -52,6 +55,8 @@ class Verdict:
             return f"No: {'; '.join(self.against)}."
         if self.rough:
             return f"In part. Times of winners are rough: {'; '.join((*self.rough, *self.but))}."
+        if self.missing:
+            return f"In part. {'; '.join((self.missing, *self.but))}."
         but = "; ".join(self.but)
         return f"Yes. {but[0].upper()}{but[1:]}." if but else f"Yes: {self.passed}."
 
@@ -80,7 +85,6 @@ def verdict(data: RunData, root: Path) -> Verdict:
     warned = found[found["severity"] == "warning"]
     of_run = list(dict.fromkeys(warned.loc[warned["variant"] == "", "source"]))
     but = (
-        "Nsight Systems names data that it could not collect" if ((found["severity"] == "error") & of_tool).any() else "",
         _counted(int((warned["variant"] != "").sum()), "warning", "about cells that therefore never win"),
         f"{counted(len(of_run), 'warning')} about the whole run: {', '.join(of_run).replace('_', ' ')}" if of_run else "",
         _counted(len(unsteady(data)), "time", "known only roughly"),
@@ -88,7 +92,9 @@ def verdict(data: RunData, root: Path) -> Verdict:
         "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",
     )
     passed = _PROFILED if data.info["kind"] in ("import", "job") else _MEASURED
-    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), tuple(filter(None, map(_rough, lines))), passed)
+    missing = _NOT_COLLECTED if ((found["severity"] == "error") & of_tool).any() else ""
+    rough = tuple(filter(None, map(_rough, lines)))
+    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), rough, passed, missing)
 
 
 def topics(data: RunData) -> tuple[str, ...]:
