@@ -376,21 +376,55 @@ class _BenchRun:
             if each.keeps_results and each.cell not in failed:
                 failed.add(each.cell)
                 self._fail(each.cell, Failed("wrong_result", each.text))
+        if self._bench.gpus:
+            return failed
+        return failed | self._time_parts([each for each in suspects if each.may_keep_a_part and each.cell not in failed])
+
+    def _time_parts(self, suspects: Sequence[judge.Suspect]) -> set[Cell]:
+        """Time cells with more new inputs, which may keep a part of their results. Returns those that do, or fail; they are reported."""
+        every = [judge.Pairs(each) for each in suspects]
+        failed: set[Cell] = set()
+        while waiting := [each for each in every if not each.is_settled and each.suspect.cell not in failed]:
+            inputs = self._problems.new()
+            for each in waiting:
+                if not self._attempt(each.suspect.cell, partial(self._time_pair, each, inputs)):
+                    failed.add(each.suspect.cell)
+        for each in every:
+            if each.keeps_a_part and each.suspect.cell not in failed:
+                failed.add(each.suspect.cell)
+                self._fail(each.suspect.cell, Failed("wrong_result", each.text))
         return failed
 
+    def _time_pair(self, pairs: judge.Pairs, inputs: Mapping[str, np.ndarray]) -> None:
+        suspect = pairs.suspect
+        reading, _ = self._sampled(suspect, suspect.how, True)
+        pairs.seen_ns[reading.inputs].append(reading.own_ns)
+        self._restore(suspect.cell)
+        self._bench.release()
+
+        def time_new(new: Mapping[str, np.ndarray], _: int) -> None:
+            pairs.new_ns.append(judge.time_once(suspect, self._bench, new))
+
+        self._on_new(suspect.cell, inputs, time_new)
+
     def _time_new(self, suspect: judge.Suspect, inputs: Mapping[str, np.ndarray]) -> None:
+        self._on_new(suspect.cell, inputs, partial(judge.time_new, suspect, self._bench))
+
+    def _on_new(
+        self, cell: Cell, inputs: Mapping[str, np.ndarray], step: Callable[[Mapping[str, np.ndarray], int], None]
+    ) -> None:
         """Time a cell with inputs of its own: these with other last digits, so that no other variant has seen them either."""
         seed = int(self._rng.integers(1 << 62))
         if self._alters:
             try:
-                judge.time_new(suspect, self._bench, altered(inputs, Random(seed)), seed)
+                step(altered(inputs, Random(seed)), seed)
                 return
             except Exception as error:
                 if is_sticky(error):
                     raise
             self._alters = False
-            self._restore(suspect.cell)
-        judge.time_new(suspect, self._bench, inputs, seed)
+            self._restore(cell)
+        step(inputs, seed)
 
     def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:
         """Do a step of a cell. If it fails, report the cell's status and return False."""
@@ -479,7 +513,7 @@ class _BenchRun:
         return sum(math.prod(buffer.shape) for buffer in outputs) <= judge.LARGEST_SMALL
 
     def _sampled(
-        self, timed: _Verified, how: Pass, is_altered: bool, sample: str = "", number: int = 0, mark: str = ""
+        self, timed: "_Verified | judge.Suspect", how: Pass, is_altered: bool, sample: str = "", number: int = 0, mark: str = ""
     ) -> tuple[Reading, bool]:
         """Take a sample of a cell. Returns it, and whether its inputs were altered, as far as the bench and the variant can."""
         seed = int(self._rng.integers(1 << 62))

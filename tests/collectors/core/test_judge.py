@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.core import judge
+from warpladder.collectors.core.alterations import PAIRS
 from warpladder.collectors.core.bench import Operation, Pass, Reading, next_inputs
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.judge import SETS, Inspections, Problems
@@ -113,7 +114,7 @@ def test_inputs_that_can_be_made_once_leave_one_set_and_the_reason() -> None:
         return {"x": rng.random(3, np.float32)}
 
     found = problems(make)
-    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:112: RuntimeError: the file was read)"
+    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:113: RuntimeError: the file was read)"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ class Timed:
 def timed(new_ns: int, before_ns: int = 100_000, *after_ns: int) -> judge.Suspect:
     suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000], is_doubted=True)
     judge.time_new(suspect, Timed(300_000, before_ns, new_ns, *after_ns), {}, 1)  # type: ignore[arg-type]
-    assert len(suspect.new_ns) + suspect.misses + suspect.slow_spells == 1
+    assert len(suspect.new_ns) + len(suspect.misses_ns) + suspect.slow_spells == 1
     return suspect
 
 
@@ -165,7 +166,7 @@ def test_a_cell_that_is_as_fast_with_new_inputs_is_executed_on_two_sets_of_them_
     suspect, bench = judge.Suspect(CELL, Operation(lambda: None), HOT, [100_000]), Timed(190_000, 110_000)
     while not suspect.is_settled:
         judge.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
-    assert suspect.misses == 2 and not suspect.is_doubted
+    assert len(suspect.misses_ns) == 2 and not suspect.is_doubted
 
 
 def test_the_first_slower_execution_asks_for_the_comparison_and_does_not_count() -> None:
@@ -178,7 +179,7 @@ def test_the_first_slower_execution_asks_for_the_comparison_and_does_not_count()
 
 def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() -> None:
     assert timed(300_000, 100_000, 100_000).new_ns == [300_000]
-    assert timed(190_000).misses  # within what executions scatter
+    assert timed(190_000).misses_ns  # within what executions scatter
     assert timed(300_000, 290_000).slow_spells  # the machine may have been slower until then
     assert timed(300_000, 100_000, 290_000, 290_000).slow_spells  # the machine became slower
     assert timed(300_000, 100_000, 290_000, 100_000).new_ns == [300_000]  # another program took a part of one sample
@@ -211,12 +212,49 @@ def test_a_cell_is_left_alone_if_the_machine_is_slower_after_each_making_of_inpu
 def test_a_cell_keeps_results_if_four_new_sets_are_slower_and_at_most_one_is_not() -> None:
     suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [1])
     suspect.new_ns += [9] * 3
-    suspect.misses = 1
+    suspect.misses_ns = [1]
     assert not suspect.is_settled
     suspect.new_ns.append(9)
     assert suspect.is_settled and suspect.keeps_results
-    honest = judge.Suspect(CELL, Operation(lambda: None), HOT, [1], misses=2)
+    honest = judge.Suspect(CELL, Operation(lambda: None), HOT, [1], misses_ns=[1, 1])
     assert honest.is_settled and not honest.keeps_results
+
+
+def pairs(seen: Mapping[int, int], *new_ns: int) -> judge.Pairs:
+    """So many pairs as there are new durations: sets that were seen, by number, with a duration each, take turns."""
+    found = judge.Pairs(judge.Suspect(CELL, Operation(lambda: None), HOT, [1_000_000], misses_ns=[1_600_000] * 2))
+    for number, new in enumerate(new_ns):
+        found.seen_ns[number % len(seen)].append(seen[number % len(seen)] + number)
+        found.new_ns.append(new)
+    return found
+
+
+def test_a_cell_keeps_a_part_if_new_sets_take_longer_than_the_slowest_that_it_has_seen() -> None:
+    alike = {0: 1_000_000, 1: 1_010_000, 2: 1_020_000}
+    assert pairs(alike, *[1_600_000] * PAIRS).keeps_a_part
+    assert (
+        "takes 1,600 us for inputs that it has not seen, and 1,010 us for those that it has"
+        in pairs(alike, *[1_600_000] * PAIRS).text
+    )
+    assert not pairs(alike, *[1_100_000] * PAIRS).keeps_a_part
+    assert not pairs(alike, *[1_600_000] * (PAIRS - 1)).is_settled
+    assert not pairs({0: 1_000_000, 1: 1_010_000, 2: 1_500_000}, *[1_600_000] * PAIRS).keeps_a_part  # the numbers decide
+    assert not pairs(alike, *[1_600_000, 1_000_000] * (PAIRS // 2)).keeps_a_part
+    assert pairs(alike, *[1_000_000] * 3).is_settled and not pairs(alike, *[1_600_000] * 3).is_settled
+
+
+@pytest.mark.parametrize(
+    ("seen", "misses", "may"),
+    [
+        (1_000_000, [1_600_000, 1_700_000], True),
+        (1_000_000, [1_600_000, 1_000_000], False),
+        (100_000, [160_000, 170_000], False),
+    ],
+)
+def test_more_new_sets_are_timed_where_the_first_ones_took_longer_but_for_short_calls(
+    seen: int, misses: list[int], may: bool
+) -> None:
+    assert judge.Suspect(CELL, Operation(lambda: None), HOT, [seen], misses_ns=misses).may_keep_a_part == may
 
 
 def test_the_finding_has_both_times() -> None:

@@ -211,4 +211,32 @@ def test_a_part_kept_of_similar_inputs_is_found_and_what_relies_on_a_sum_of_one_
         {"relies": lambda p: -np.cumsum(p / p.sum() * np.log(p / p.sum())), "keeps": keeps_a_part},
     )
     assert found["status"].to_dict() == {"relies": "ok", "keeps": "wrong_result"}
-    assert "keeps results" in found.loc["keeps", "detail"]
+    # On a busy machine the first inputs that it keeps a part of may be altered ones.
+    assert any(each in found.loc["keeps", "detail"] for each in ("keeps results", "wrong in a timed sample"))
+
+
+def sorted_numbers(x: np.ndarray) -> np.ndarray:
+    for _ in range(4):
+        order = np.argsort(x, kind="stable")
+    return order
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_half_of_the_work_is_kept_though_last_digits_do_not_change_it(whole: bool) -> None:
+    kept: dict[bytes, np.ndarray] = {}
+
+    def inputs(rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(0, 1 << 40, 20_000) if whole else rng.standard_normal(20_000)
+
+    def both(x: np.ndarray) -> dict[str, np.ndarray]:
+        return {"order": sorted_numbers(x), "reverse": sorted_numbers(-x)}
+
+    def keeps_half(x: np.ndarray) -> dict[str, np.ndarray]:
+        key = (x[:64] > np.median(x)).tobytes()
+        if key not in kept:
+            kept[key] = sorted_numbers(x)
+        return {"order": kept[key].copy(), "reverse": sorted_numbers(-x)}
+
+    found = judged(inputs, both, {"both": both, "keeps": keeps_half})
+    assert found["status"].to_dict() == {"both": "ok", "keeps": "wrong_result"}
+    assert "it keeps results" in found.loc["keeps", "detail"]
