@@ -1,7 +1,7 @@
 """`warpladder profile` and `warpladder import`: reports of Nsight Systems and Nsight Compute as runs."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from warpladder.commands.common import (
 from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 
 if TYPE_CHECKING:
+    from warpladder.collectors.trace.notes import Notes
     from warpladder.data.naming import Naming
 
 #: Lines of the screen that the id of a run takes, and those that the progress of a job takes.
@@ -172,22 +173,31 @@ def _import(path: Path, data_dir: Path, label: str, naming: "Naming | None") -> 
     Raises:
         Error: it cannot be imported.
     """
-    from warpladder.collectors.kineto import parse as kineto
-    from warpladder.collectors.nsight_compute import parse as nsight_compute
-    from warpladder.collectors.nsight_systems.parse import import_report
+    from warpladder.collectors.kineto.parse import SeveralProcesses
     from warpladder.collectors.trace.notes import Notes
 
-    of_ncu = nsight_compute.is_report(path) or nsight_compute.is_printed(path)
-    otherwise = kineto.import_report if kineto.is_trace(path) else import_report
-    read = nsight_compute.import_report if of_ncu else otherwise
     notes = Notes()
     try:
-        run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
-    except kineto.SeveralProcesses:
+        run_id = _reader_of(path)(path, data_dir, label, naming, sys.argv[1:], notes)
+    except SeveralProcesses:
         if naming:
             raise
         return _import_merged(path, data_dir, label)
     return _Imported(path.name, data_dir / run_id, notes.warnings())
+
+
+def _reader_of(path: Path) -> "Callable[[Path, Path, str, Naming | None, Sequence[str], Notes], str]":
+    """The `import_report` of the first tool that knows a file; of Nsight Systems for others, which says why it cannot read them."""
+    from warpladder.collectors.kineto import parse as kineto
+    from warpladder.collectors.nsight_compute import parse as nsight_compute
+    from warpladder.collectors.nsight_systems import parse as nsight_systems
+
+    readers = (
+        (nsight_compute.is_report, nsight_compute.import_report),
+        (nsight_compute.is_printed, nsight_compute.import_report),  # it says what to import instead
+        (kineto.is_trace, kineto.import_report),
+    )
+    return next((read for knows, read in readers if knows(path)), nsight_systems.import_report)
 
 
 def _import_merged(path: Path, data_dir: Path, label: str) -> _Imported:
