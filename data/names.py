@@ -276,7 +276,7 @@ class Source:
     FIRST_USE: Final = _source("first_use", "the steps of a first use that could not be timed")
     GPUS: Final = _source("gpus", "numbers of GPUs that a case cannot be shared among")
     GRAPHS: Final = _source("graphs", "CUDA graphs that were traced as a whole")
-    INPUTS: Final = _source("inputs", "there are no other inputs to verify with")
+    INPUTS: Final = _source("inputs", "there are no other inputs to verify with, or a variant fails with altered ones")
     INTERRUPTED: Final = _source("interrupted", "the user interrupted the recording")
     LAUNCHES: Final = _source("launches", "device work whose launch is not in the report")
     LOAD: Final = _source("load", "other programs that took the processors meanwhile")

@@ -422,9 +422,16 @@ class _BenchRun:
             except Exception as error:
                 if is_sticky(error):
                     raise
-            self._alters = False
-            self._restore(cell)
+                self._alter_no_more(cell, error)
         step(inputs, seed)
+
+    def _alter_no_more(self, cell: Cell, error: Exception) -> None:
+        """Give all cells the inputs as they are made from now on: this one fails with altered ones."""
+        self._alters = False
+        self._restore(cell)
+        why = f"fails where inputs differ in their last digits from those that `inputs` gives ({classify(error)[1]})"
+        what = "so all variants of the case get them unchanged, and results that other code left for one are not found"
+        diagnose(self._report, "info", Source.INPUTS, f"{why}, {what}", cell)
 
     def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:
         """Do a step of a cell. If it fails, report the cell's status and return False."""
@@ -526,11 +533,10 @@ class _BenchRun:
                 reading = self._bench.sample(timed.operation, how, seed)
             self._threads.pause(timed.cell)
             return reading, is_altered
-        except Exception:
+        except Exception as error:
             if not is_altered:
                 raise
-        self._alters = False
-        self._restore(timed.cell)
+            self._alter_no_more(timed.cell, error)
         return self._sampled(timed, how, False, sample, number, mark)
 
     def _inspect(self, timed: _Verified, number: int, inspections: Inspections) -> None:

@@ -240,3 +240,19 @@ def test_half_of_the_work_is_kept_though_last_digits_do_not_change_it(whole: boo
     found = judged(inputs, both, {"both": both, "keeps": keeps_half})
     assert found["status"].to_dict() == {"both": "ok", "keeps": "wrong_result"}
     assert "it keeps results" in found.loc["keeps", "detail"]
+
+
+def test_a_variant_that_fails_with_altered_inputs_is_told_and_its_case_gets_them_unchanged() -> None:
+    def drawn(p: np.ndarray) -> np.ndarray:
+        if abs(p.sum() - 1) > 1e-8:
+            raise ValueError("probabilities do not add up to 1")
+        return np.cumsum(p)
+
+    def probabilities(rng: np.random.Generator) -> np.ndarray:
+        return rng.dirichlet(np.ones(300))
+
+    variants = {"plain": np.cumsum, "drawn": drawn}
+    assert set(judged(probabilities, np.cumsum, variants)["status"]) == {"ok"}
+    (told,) = measured(probabilities, np.cumsum, variants, table="diagnostics").query("source == 'inputs'").to_dict("records")
+    assert told["severity"] == "info" and told["variant"] == "drawn"
+    assert "ValueError: probabilities do not add up to 1), so all variants of the case get them unchanged" in told["text"]
