@@ -165,7 +165,7 @@ class Problem:
             growth = math.sqrt(self._workload.terms_at(self._case))  # each term rounds, as each input was moved
             return Rounding(self._in_single_of_nudged, *roundoffs, growth=growth) if self._in_single_of_nudged else None
 
-        return Rounding(self._in_single, *roundoffs, of_nudged) if self._in_single else None
+        return Rounding(self._in_single, *roundoffs, of_nudged, inputs=self.inputs) if self._in_single else None
 
     @cached_property
     def _in_single(self) -> Mapping[str, np.ndarray]:

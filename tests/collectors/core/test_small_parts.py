@@ -102,6 +102,20 @@ def test_elements_that_cancel_out_are_no_fault_of_other_orders_of_a_sum() -> Non
     assert commuting.loc["same", "status"] == "ok"
 
 
+def test_what_cancels_out_of_a_number_as_large_as_the_input_is_no_fault_in_few_elements() -> None:
+    def exact(x: np.ndarray) -> np.ndarray:
+        return np.logaddexp(x, x.dtype.type(0))
+
+    variants = {
+        "exact": exact,
+        "from_one": lambda x: np.log(1 + np.exp(x)),
+        "cut": lambda x: np.where(x < -8, S(0), exact(x)),
+    }
+    for width, of_from_one in ((7, "ok"), (24, "wrong_result")):
+        found = judged(lambda rng, width=width: S(width) * rng.uniform(-2, 2, 20_000).astype(S), exact, variants)
+        assert found["status"].to_dict() == {"exact": "ok", "from_one": of_from_one, "cut": "wrong_result"}, width
+
+
 def test_who_needs_absolute_errors_alone_says_so() -> None:
     def by_tanh(x: np.ndarray) -> np.ndarray:
         return S(0.5) + S(0.5) * np.tanh(S(0.5) * x)
