@@ -110,6 +110,12 @@ def by_start(work: DeviceWork) -> tuple[DeviceWork, Int64s]:
     return work[order], launched[order]
 
 
+def migrations(work: DeviceWork) -> Bools:
+    """Which work is a migration of managed memory to the host. No call launches one: it starts when the host uses the memory."""
+    found: Bools = (work.kind == MEMORY) & (work.name == work.place_of(_TO_HOST))
+    return found
+
+
 class _Gpu:
     """The classes of the time of one GPU from the start to the end of the rank's profile."""
 
@@ -120,7 +126,7 @@ class _Gpu:
         # Behind the last work, the next was not launched.
         opens, closes, cause = np.append(opens, work.end.max()), np.append(closes, end), np.append(cause, _HOST_WAIT)
         untold = (cause == _OTHER) & ~np.append(work.launched, True)
-        migrates = np.append((work.kind == MEMORY) & (work.name == work.place_of(_TO_HOST)), False)
+        migrates = np.append(migrations(work), False)
         chosen = {
             **{f"{words}_ns": cause == each for each, words in enumerate(("host_wait", "kernel_wait", "other_idle"))},
             "long_wait_ns": (cause == _HOST_WAIT) & (closes - opens > _LONG_NS),

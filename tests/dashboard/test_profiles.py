@@ -11,6 +11,7 @@ from tests.synthetic.made_runs import row
 from warpladder.collectors.nsight_compute.parse import import_report
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.home import page as home_page
 from warpladder.dashboard.views.home import query as home
 from warpladder.dashboard.views.transfers import chart as transfer_charts
 from warpladder.dashboard.views.transfers import query as transfers
@@ -80,6 +81,18 @@ def test_shares_of_ranges_are_told_where_there_are_ranges(open_app: Open, folder
     assert "NVTX ranges" not in words(open_app(folder, "timeline", run="without ranges"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "why"), [("unified_d2h", "the host uses managed memory"), ("h2d", "launch not in the profile")]
+)
+def test_a_gap_among_the_findings_has_its_cause(tmp_path: Path, kind: str, why: str) -> None:
+    path = made_traces.write(tmp_path)
+    nothing = {column.name: None for column in TABLES["memory_ops"].columns if column.nullable}
+    copy = {"correlation": 97, "process": 100, "start_ns": 50_000, "end_ns": 51_000, "kind": kind, "device": 0, "stream": 7}
+    made_sweeps.add(path, "memory_ops", [nothing | copy])
+    found = home.findings(load(store.open_run(path)))
+    assert found["what"].iloc[0] == f"idle: {why}" and found["time_ns"].iloc[0] == 50_000 - 12_300
+
+
 def test_a_migration_has_no_memory_of_the_host_in_its_name(tmp_path: Path) -> None:
     path = made_traces.write(tmp_path)
     nothing = {column.name: None for column in TABLES["memory_ops"].columns if column.nullable}
@@ -116,6 +129,19 @@ def test_a_report_of_counters_says_how_its_kernels_get_times(open_app: Open, tmp
     app = open_app(tmp_path / "runs", "ladder", run=run)
     assert "A report of counters has the times of single executions under the profiler." in words(app)
     assert [block.value for block in app.main.code] == [how]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("largest part: idle", "Largest part: idle"),
+        ("gemm_f32 differs the most: rank 2", "gemm_f32 differs the most: rank 2"),
+        ("3 steps: median 2 ms", "3 steps: median 2 ms"),
+        ("add<int> differs", "add<int> differs"),
+    ],
+)
+def test_a_sentence_has_a_capital_and_a_name_keeps_its_letters(told: str, shown: str) -> None:
+    assert home_page._capital(told) == shown
 
 
 @pytest.mark.parametrize(

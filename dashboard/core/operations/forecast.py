@@ -242,13 +242,18 @@ def times_faster(ratios: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def about_steps(hosts: Hosts) -> Iterator[str]:
-    """How long a step takes with and without the profiler, and with the host hidden."""
+def about_steps(hosts: Hosts, command: str = "") -> Iterator[str]:
+    """How long a step takes with and without the profiler, and with the host hidden.
+
+    Args:
+        command: takes the time of a step without the profiler; empty where it is the reader's own command.
+    """
     profiled, hidden = hosts.profiled.step_ns, hosts.hidden.step_ns
     yield f"a step takes {format_duration(profiled)} in the profile, and {format_duration(hidden)} with the host hidden"
     if hosts.own is None:
         if hosts.share > _LEAST_HOST:
-            yield "the profile lengthens the host's part: give --step-time, the time of a step without the profiler"
+            given = f"--step-time to {command}" if command else "--step-time"
+            yield f"the profile lengthens the host's part: give {given}, the time of a step without the profiler"
         return
     own = f"without the profiler it takes {format_duration(hosts.own.step_ns)}: "
     if hosts.own.pace < 1:

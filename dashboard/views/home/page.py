@@ -1,5 +1,6 @@
 """Home: the answer of a run, by its kind, and where to go next."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,10 +205,10 @@ def _job(run: store.Run) -> None:
 def _told(heading: str, to_do: str, *sentences: str) -> None:
     """Sentences below a heading, then what to do first, with a link to the page that shows it."""
     if heading:
-        st.markdown(f"## {plain(heading[0].upper() + heading[1:])}")
+        st.markdown(f"## {plain(_capital(heading))}")
     with st.container(gap="xxsmall"):
         for words in filter(None, sentences):
-            st.markdown(plain(words[0].upper() + words[1:]))
+            st.markdown(plain(_capital(words)))
         words, _, page = to_do.partition(IN_APP)
         title, _, cure = page.partition("; ")
         where = next((view.name for view in VIEWS if view.title == title), "")
@@ -215,6 +216,12 @@ def _told(heading: str, to_do: str, *sentences: str) -> None:
             _fact("Next:", "; ".join(filter(None, (words, cure))), where, f"{title} →", **state.link())
         else:
             st.markdown(f"**Next:** {plain(to_do)}")
+
+
+def _capital(words: str) -> str:
+    """A sentence with its capital, unless it begins with the name of a kernel."""
+    first = words.partition(" ")[0]
+    return words if re.search(r"[\d_:<]", first.rstrip(":")) else words[0].upper() + words[1:]
 
 
 def _counters(run: store.Run) -> None:
@@ -383,14 +390,14 @@ _COLUMNS: Final = {
     "run": st.column_config.TextColumn("Run", width=160),
 }
 _FINDINGS: Final = {
-    "what": st.column_config.TextColumn("What takes the time", width="medium"),
-    "time_ns": widgets.number("Time, ms", style="%.4g"),
-    "percent": widgets.number("Share, %", "Of the time of the GPUs from first to last work.", "%.3g"),
-    "runs": widgets.number("Executions", style="%d"),
-    "operator": st.column_config.TextColumn(
-        "Operator or range", width="medium", help="Around the launch of the longest execution."
+    "what": st.column_config.TextColumn("What takes the time", width=262),
+    "time_ns": st.column_config.NumberColumn("Time, ms", width=78, format="%.4g"),
+    "percent": st.column_config.NumberColumn(
+        "Share, %", width=74, help="Of the time of the GPUs from first to last work.", format="%.3g"
     ),
-    "line": st.column_config.TextColumn("Line", width="medium", help="Of Python, where the profiler recorded it."),
+    "runs": st.column_config.NumberColumn("Executions", width=90, format="%d"),
+    "operator": st.column_config.TextColumn("Operator or range", width=130, help="Around the launch of the longest execution."),
+    "line": st.column_config.TextColumn("Line", width=130, help="Of Python, where the profiler recorded it."),
 }
 _LIMITS: Final = {
     "variant": st.column_config.TextColumn("Kernel or variant", width=170),

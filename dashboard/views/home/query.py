@@ -22,7 +22,9 @@ from warpladder.data.arrays import NONE, Bools, lookup
 from warpladder.data.iterations import steps_of
 
 _MOST_KERNELS: Final = 5
-_NAME_CHARACTERS: Final = 42
+_NAME_CHARACTERS: Final = 36
+#: Cause of a gap -> its part of the idle time, if the launch of the work behind it is known.
+_CAUSES: Final = {"host_wait": "host_wait_ns", "kernel_wait": "kernel_wait_ns", "other": "other_idle_ns"}
 _MOST_GAPS: Final = 2
 #: A shorter gap, as a share of the span, is no finding.
 _LEAST_GAP: Final = 0.01
@@ -220,8 +222,12 @@ def _gaps(traces: Traces, span_ns: int) -> Iterator[tuple[object, ...]]:
         own, launched = timeline.by_start(work[work.device == device])
         opens, closes, cause = timeline.gaps(int(own.start[0]), own.start, own.end, launched)
         longest = np.argsort(opens - closes, kind="stable")[:_MOST_GAPS]
-        found += [(closes[place] - opens[place], opens[place], closes[place], cause[place]) for place in longest]
-    for gap, begin, end, why in sorted(found, reverse=True)[:_MOST_GAPS]:
+        migrates = timeline.migrations(own)
+        for place in longest:
+            why = _CAUSES[timeline.CAUSES[cause[place]]]
+            if why == "other_idle_ns" and not own.launched[place]:
+                why = "managed_ns" if migrates[place] else "untold_ns"
+            found.append((closes[place] - opens[place], opens[place], closes[place], IDLE[why]))
+    for gap, begin, end, words in sorted(found, reverse=True)[:_MOST_GAPS]:
         if gap >= _LEAST_GAP * span_ns:
-            words = IDLE["host_wait_ns"] if timeline.CAUSES[why] == "host_wait" else "a gap"
             yield f"idle: {words}", int(gap), 1, "", "", int(begin), int(end)

@@ -53,7 +53,8 @@ def draw(run: store.Run) -> None:
     hosts = Hosts.of(program)
     for sentence in advice(hosts):
         st.info(plain(f"{sentence[0].upper()}{sentence[1:]}."))
-    st.caption(plain(". ".join(f"{each[0].upper()}{each[1:]}" for each in about_steps(hosts)) + "."))
+    told = about_steps(hosts, f"warpladder forecast {run.info['run_id']}")
+    st.caption(plain(". ".join(f"{each[0].upper()}{each[1:]}" for each in told) + "."))
     if isnan(found.forecast.bound_ns):
         st.caption("No floor is known, since no run of this GPU has ceilings. warpladder record on it measures them.")
     if recording is not None and after is not None:
