@@ -96,9 +96,11 @@ def lacks(other: ListedRun, workload: str, timing: Timing, where: str, case: str
     """
     timed, at = widgets.timing(other.run, timing), f" at {where}" if where else ""
     lacking = f"The run {dated(other.run)} has none of these variants{at} in {timed}."
-    st.caption(plain(f"{lacking} Record it on {other.facts.device}: {how_to_record(workload, case)}"))
+    st.caption(plain(f"{lacking} Record it on {other.facts.device}: {how_to_record(other.run, workload, case)}"))
 
 
-def how_to_record(workload: str, case: str = "") -> str:
-    """The command that records a workload, or one case of it."""
-    return f"warpladder record {workload}{f' --case {case}' if case else ''}"
+def how_to_record(run: store.Run, workload: str, case: str = "") -> str:
+    """The command that records a workload of a run, or one case of it: by the name of its file where it was recorded from one."""
+    words = str(run.info["command"]).partition(" record ")[2].split()
+    what = next((word for word in words if word.endswith(".py")), workload)
+    return f"warpladder record {what}{f' --case {case}' if case else ''}"

@@ -18,7 +18,7 @@ from warpladder.data import metrics
 from warpladder.data.arrays import NONE, Floats, lookup
 from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
-from warpladder.data.words import counted
+from warpladder.data.words import counted, first_of
 
 #: What may be believed where nothing is against it: of a recording, and of a profile, in which no result was compared with a reference.
 _MEASURED: Final = "every cell is right, and the checks found nothing"
@@ -27,6 +27,8 @@ _NOT_COLLECTED: Final = "Nsight Systems names data that it could not collect"
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
 #: Half an interval over its median, beyond which a winner's time is not believed.
 _ROUGH: Final = 0.1
+#: Winners that the sentence names.
+_MOST_ROUGH: Final = 3
 _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "timeout", "skipped")
 
 
@@ -54,7 +56,7 @@ class Verdict:
         if self.against:
             return f"No: {'; '.join(self.against)}."
         if self.rough:
-            return f"In part. Times of winners are rough: {'; '.join((*self.rough, *self.but))}."
+            return f"In part. Times of winners are rough: {'; '.join((first_of(self.rough, _MOST_ROUGH), *self.but))}."
         if self.missing:
             return f"In part. {'; '.join((self.missing, *self.but))}."
         but = "; ".join(self.but)

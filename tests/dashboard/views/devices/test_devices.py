@@ -212,3 +212,10 @@ def test_a_damaged_run_of_the_other_device_is_said(tmp_path: Path, open_app: Ope
     write(tmp_path, "a", 0)
     (write(tmp_path, "b", 1) / "samples.parquet").write_bytes(b"PAR1 damaged PAR1")
     assert "The run of B cannot be read" in words(open_app(tmp_path, "devices", run="a"))
+
+
+def test_a_workload_of_a_file_is_recorded_by_the_name_of_the_file() -> None:
+    run: Any = SimpleNamespace(info={"command": "warpladder record my_kernel.py --set quick --data-dir runs"})
+    assert other_device.how_to_record(run, "my_kernel", "n=3") == "warpladder record my_kernel.py --case n=3"
+    run = SimpleNamespace(info={"command": "python -m warpladder record conv2d gan_tconv"})
+    assert other_device.how_to_record(run, "gan_tconv") == "warpladder record gan_tconv"

@@ -53,6 +53,14 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
     assert trust.statuses(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
 
 
+def test_of_many_rough_winners_the_sentence_names_the_first() -> None:
+    rough = tuple(f"numpy of w{number} is known to ±20 %" for number in range(5))
+    assert trust.Verdict((), ("1 source changed since",), rough).sentence == (
+        "In part. Times of winners are rough: numpy of w0 is known to ±20 %, numpy of w1 is known to ±20 %, numpy of w2 is known to ±20 % "
+        "and 2 more; 1 source changed since."
+    )
+
+
 @pytest.mark.parametrize(
     ("high", "told"),
     [
