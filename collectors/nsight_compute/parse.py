@@ -24,6 +24,7 @@ from warpladder.data import files, naming, schema
 from warpladder.data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
 from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
+from warpladder.data.words import counted
 from warpladder.installation import IMPORT_ROOT, how_to_install
 
 _MOST_BYTES: Final = 2 << 30
@@ -173,10 +174,11 @@ def import_report(
     notes = Notes() if notes is None else notes
     placed = cells_of(report.launches, path.stem, range_naming, notes)
     _note_what_is_missing(report, notes)
+    launches = sum(map(len, placed.cells.values()))
     notes.add(
         "info",
         Source.NSIGHT_COMPUTE,
-        f"{sum(map(len, placed.cells.values())):,} launches are counted as {len(placed.cells):,} cells. Nothing was verified, precision is not "
+        f"{launches:,} launch{'es are' if launches != 1 else ' is'} counted as {counted(len(placed.cells), 'cell')}. Nothing was verified, precision is not "
         "known and stands as fp32, and no floor is known. Durations are those of launches that were profiled one by one, and no samples",
     )
     facts = run_facts(path, report.launches, arguments, notes)

@@ -101,6 +101,4 @@ def lacks(other: ListedRun, workload: str, timing: Timing, where: str, case: str
 
 def how_to_record(run: store.Run, workload: str, case: str = "") -> str:
     """The command that records a workload of a run, or one case of it: by the name of its file where it was recorded from one."""
-    words = str(run.info["command"]).partition(" record ")[2].split()
-    what = next((word for word in words if word.endswith(".py")), workload)
-    return f"warpladder record {what}{f' --case {case}' if case else ''}"
+    return f"warpladder record {runs.recorded_as(run, workload) or workload}{f' --case {case}' if case else ''}"

@@ -217,6 +217,14 @@ class Context:
         return run_index.having(self.every, need, self.device, workload)
 
 
+def recorded_as(run: store.Run, workload: str) -> str:
+    """What the commands call a workload of a run: its file where it was recorded from one; empty for one that is known by a report alone."""
+    words = str(run.info["command"]).partition(" record ")[2].split()
+    file = next((word for word in words if word.endswith(".py")), "")
+    ships = any(each.shipped and workload in each.facts.workloads for each in context().every)
+    return file or (workload if ships or run.info["kind"] == "recording" else "")
+
+
 def set_context(context: Context) -> None:
     """Store the criteria by which the run of the page was chosen."""
     st.session_state[_CONTEXT] = context

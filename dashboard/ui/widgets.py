@@ -182,8 +182,8 @@ def _no_times(run: store.Run, workload: str) -> NoReturn:
     why = f"No variant of {workload} was timed in this run."
     if run.info["kind"] == "recording":
         nothing(why, "The page Trust says why, cell by cell.")
-    shipped = any(each.shipped and workload in each.facts.workloads for each in runs.context().every)
-    how = f"warpladder record {workload}" if shipped else HOW_TO_RECORD_OWN
+    known = runs.recorded_as(run, workload)
+    how = f"warpladder record {known}" if known else HOW_TO_RECORD_OWN
     nothing(f"{why} A report of counters has the times of single executions under the profiler.", "Record its variants:", how)
 
 

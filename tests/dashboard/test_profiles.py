@@ -10,6 +10,7 @@ from tests.synthetic import made_jobs, made_runs, made_sweeps, made_traces
 from tests.synthetic.made_runs import row
 from warpladder.collectors.nsight_compute.parse import import_report
 from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.ui import widgets
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.home import page as home_page
 from warpladder.dashboard.views.home import query as home
@@ -93,6 +94,17 @@ def test_a_gap_among_the_findings_has_its_cause(tmp_path: Path, kind: str, why: 
     assert found["what"].iloc[0] == f"idle: {why}" and found["time_ns"].iloc[0] == 50_000 - 12_300
 
 
+def test_long_words_beside_the_bar_of_a_copy_have_room(tmp_path: Path) -> None:
+    look = Look("light", {}, "", on_gpu=True)
+    frame = transfers.transfers(load(store.open_run(made_traces.write(tmp_path)))).head(1)
+
+    def room(unknown: int) -> float:
+        axis = transfer_charts.transfers(frame.assign(unknown=unknown, n=550), look).figure.layout.xaxis
+        return float(axis.range[1]) / float(frame["time_ns"].iloc[0])
+
+    assert 1.7 < room(0) < room(184)
+
+
 def test_a_migration_has_no_memory_of_the_host_in_its_name(tmp_path: Path) -> None:
     path = made_traces.write(tmp_path)
     nothing = {column.name: None for column in TABLES["memory_ops"].columns if column.nullable}
@@ -161,6 +173,13 @@ def test_trust_has_of_a_profile_what_a_profile_can_have(
     app = open_app(folder, "trust", run=run)
     assert sentence in words(app)
     assert list(app.segmented_control(key="choose topic").options) == topics
+
+
+def test_of_a_report_alone_no_experiment_can_be_made(open_app: Open, tmp_path: Path) -> None:
+    run = import_report(REPORT, tmp_path / "runs", "", None, [])
+    app = open_app(tmp_path / "runs", "why", run=run, section="experiments")
+    assert "which a report of tensor_transpose does not allow" in words(app)
+    assert [block.value for block in app.main.code] == [widgets.HOW_TO_RECORD_OWN]
 
 
 def test_what_a_profiler_could_not_collect_is_no_doubt_about_the_rest(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.transfers import query
 
 _MOST_BARS: Final = 12
+#: The plot in a window of 1024 pixels without the names of the bars, and a letter beside a bar.
+_PLOT_PX: Final = 590
+_LETTER_PX: Final = 6.4
 _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
 
 
@@ -30,12 +33,18 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
     ):
         style = {"name": name, "width": 0.7, "marker": {"color": color, "pattern": hatch(pattern, 0.25)}}
         add_bars(figure, values, [_transfer_hover(row) for row in rows], **style)
-    words = [
-        f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(_moved(row))}, {text(format_percent(row['percent_of_run']))} of the run"
-        for row in rows
-    ]
-    write_beside(figure, frame["time_ns"], words)
-    scale(figure, "sum of durations", max(float(frame["time_ns"].max()), 1.0), 1.75)
+    about = [f"{_moved(row)}, {format_percent(row['percent_of_run'])} of the run" for row in rows]
+    rates = [format_rate(row["gb_per_s"]) for row in rows]
+    write_beside(
+        figure, frame["time_ns"], [f"<b>{text(rate)}</b>  {text(each)}" for rate, each in zip(rates, about, strict=True)]
+    )
+    longest = max(float(frame["time_ns"].max()), 1.0)
+    # The axis is so much longer than the bars that the words at their ends have room in a narrow window.
+    needed = (
+        time / longest / (1 - min(_LETTER_PX * (len(rate) + len(each) + 3) / _PLOT_PX, 0.8))
+        for time, rate, each in zip(frame["time_ns"], rates, about, strict=True)
+    )
+    scale(figure, "sum of durations", longest, max(1.75, *needed))
     figure.update_layout(barmode="stack", **LEGEND)
     copies = frame[frame["kind"] != "memset"]
     first = (copies if len(copies) else frame).to_dict("records")[0]

@@ -71,9 +71,12 @@ def _nothing(run: store.Run, workload: str) -> NoReturn:
             f"{workload} has no kernel in CUDA C++ in this run.", "Experiments alter such kernels; choose another workload."
         )
     wanted = state.coming("variant")
+    if not (known := runs.recorded_as(run, workload)):
+        why = f"An experiment alters the source of a kernel and measures it again, which a report of {workload} does not allow."
+        widgets.nothing(why, "Write the kernel as a variant of your own, and record it:", widgets.HOW_TO_RECORD_OWN)
     name = wanted if wanted in set(variants["variant"]) else str(variants["variant"].iloc[-1])
     case = widgets.choose_case(run, workload)
     st.info(plain(f"No experiment was made on these sources of {workload}. On a machine with a GPU, this makes them:"))
-    st.code(_COMMAND.format(workload, name, case), language="bash")
+    st.code(_COMMAND.format(known, name, case), language="bash")
     widgets.offer_runs(Need.EXPERIMENTS)
     pages.end()

@@ -10,7 +10,7 @@ import pytest
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import COPY, NAMES, TIMES, TIMING, loaded, write, write_both
 from warpladder.dashboard.compare import side_by_side
-from warpladder.dashboard.ui import other_device
+from warpladder.dashboard.ui import other_device, runs
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices import chart as charts
 from warpladder.dashboard.views.devices import query as queries
@@ -214,8 +214,18 @@ def test_a_damaged_run_of_the_other_device_is_said(tmp_path: Path, open_app: Ope
     assert "The run of B cannot be read" in words(open_app(tmp_path, "devices", run="a"))
 
 
-def test_a_workload_of_a_file_is_recorded_by_the_name_of_the_file() -> None:
-    run: Any = SimpleNamespace(info={"command": "warpladder record my_kernel.py --set quick --data-dir runs"})
-    assert other_device.how_to_record(run, "my_kernel", "n=3") == "warpladder record my_kernel.py --case n=3"
-    run = SimpleNamespace(info={"command": "python -m warpladder record conv2d gan_tconv"})
-    assert other_device.how_to_record(run, "gan_tconv") == "warpladder record gan_tconv"
+@pytest.mark.parametrize(
+    ("kind", "command", "workload", "how"),
+    [
+        ("recording", "warpladder record my_kernel.py --set quick", "my_kernel", "warpladder record my_kernel.py --case n=3"),
+        ("recording", "python -m warpladder record conv2d gemm", "gemm", "warpladder record gemm --case n=3"),
+        ("import", "warpladder import report.ncu-rep", "report", "warpladder record report --case n=3"),
+    ],
+)
+def test_a_workload_of_a_file_is_recorded_by_the_name_of_the_file(
+    monkeypatch: pytest.MonkeyPatch, kind: str, command: str, workload: str, how: str
+) -> None:
+    monkeypatch.setattr(runs, "context", lambda: SimpleNamespace(every=()))
+    run: Any = SimpleNamespace(info={"command": command, "kind": kind})
+    assert other_device.how_to_record(run, workload, "n=3") == how
+    assert runs.recorded_as(run, workload) == ("" if kind == "import" else how.split()[2])
