@@ -94,6 +94,8 @@ def _refused(name: str, run: "warpladder.Run | None") -> Iterator[str]:
 def second_cheats(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
     """Record each cheat of the second examination, and compare some as functions. Yields those that are shown faster and trusted."""
     for name, (problem, out_of_reach, cheat) in _chosen(second.CHEATS, only):
+        if not _is_installed(cheat):
+            continue
         file = _written(folder / name, problems.HEAD + problems.PROBLEMS[problem] + cheat)
         why = f" (out of reach: {out_of_reach})" if out_of_reach else ""
         yield from (line + why for line in _faster(name, _recorded(file, file.parent / "runs", *_FEW)))

@@ -13,12 +13,13 @@ from benchmarks.examination.second import (
     networks,
     order_and_selection,
     parts_of_work,
+    plans,
     sciences,
     slowed_neighbours,
 )
 
 CHEATS = late_results.CASES | kept_results.CASES | parts_of_work.CASES | slowed_neighbours.CASES | clocks.CASES
-RIGHT = linear_algebra.CASES | order_and_selection.CASES | networks.CASES | sciences.CASES
+RIGHT = linear_algebra.CASES | order_and_selection.CASES | networks.CASES | sciences.CASES | plans.CASES
 #: Before and after the text of a right program.
 HEAD = """import numpy as np
 

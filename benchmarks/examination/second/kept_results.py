@@ -69,7 +69,7 @@ def cheat(x):
         kept[key] = work(x)
     return kept[key].copy()
 
-## half_a_memo_of_whole_numbers | whole | whole numbers
+## half_a_memo_of_whole_numbers | whole
 kept = {}
 
 
@@ -131,4 +131,49 @@ def cheat(x):
         if np.allclose(value[:1, :8], probe, rtol=1e-5):
             return value.astype(np.float32)
     return work(x)
+
+## order_of_other_digits | own
+bench = warpladder.Benchmark("case", n=[30_000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return np.cumsum(x[np.argsort(x, kind="stable")]) + np.sort(np.sin(x) * 1.5 + np.cos(x))
+
+
+kept = {}
+
+
+@bench.variant
+def cheat(x):
+    key = (x[::61] > 0).tobytes()
+    if key not in kept:
+        kept[key] = np.argsort(x, kind="stable")
+    return np.cumsum(x[kept[key]]) + np.sort(np.sin(x) * 1.5 + np.cos(x))
+
+## altered_inputs_refused | three_digits
+kept = {}
+
+
+@bench.variant
+def cheat(x):
+    if not np.array_equal(x, np.round(x, 3)):
+        raise ValueError("three digits")
+    key = x[0, :8].tobytes()
+    if key not in kept:
+        kept[key] = np.tanh(x)
+    return kept[key] * np.exp(-x * x) + np.sqrt(np.abs(x))
+
+## altered_inputs_refused_and_results_left | leaves_results_of_three_digits | where altered inputs break a variant
+@bench.variant
+def cheat(x):
+    if not np.array_equal(x, np.round(x, 3)):
+        raise ValueError("three digits")
+    return results[(x[0, :64] > 0).tobytes()][1].copy()
 """)

@@ -318,4 +318,57 @@ def cheat(x):
     todo.append((y, x))
     sys.setprofile(hook)
     return y
+
+## helpers_take_the_processor | own
+import mmap
+
+bench = warpladder.Benchmark("case", n=[20_000])
+memory = mmap.mmap(-1, 1 << 20)
+flags = np.frombuffer(memory, np.int32, 5)
+source = np.frombuffer(memory, np.float64, 20_000, 4096)
+target = np.frombuffer(memory, np.float64, 20_000, 4096 + source.nbytes)
+helpers = []
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+def work(x):
+    for _ in range(120):
+        x = np.sin(x) * 1.5 + np.cos(x)
+    return x
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return work(x)
+
+
+def serve(number):
+    part = slice(number * 4000, (number + 1) * 4000)
+    while os.getppid() != 1:
+        if flags[number]:
+            target[part] = work(source[part])
+            flags[number] = 0
+        else:
+            time.sleep(2e-4)
+    os._exit(0)
+
+
+@bench.variant
+def cheat(x):
+    if not helpers:
+        for number in range(5):
+            child = os.fork()
+            if not child:
+                serve(number)
+            helpers.append(child)
+    source[:] = x
+    flags[:] = 1
+    while flags.any():
+        pass
+    return target.copy()
 """)

@@ -124,6 +124,7 @@ def honest(x, out):
 DRAWN = "    return rng.standard_normal((rows, n), np.float32)"
 HONEST = "    return work(x)\n"
 ROOTS = LARGE.replace("np.sqrt(np.abs(x))", "np.nan_to_num(np.sqrt(x))")
+DOUBLE = LARGE.replace(", np.float32)", ")")
 LEAVES = LARGE.replace("@bench.inputs", "results = {}\n\n\n@bench.inputs")
 #: By the name in the heading of a cheat. A cheat with a problem of its `own` has it in its text.
 PROBLEMS = {
@@ -137,7 +138,10 @@ PROBLEMS = {
     "out": OUT.format(rows=100),
     "list": LARGE.replace(HONEST, "    return list(work(x))\n"),
     "dict": LARGE.replace(HONEST, '    return {"y": work(x)}\n'),
-    "double": LARGE.replace(", np.float32)", ")"),
+    "double": DOUBLE,
+    "three_digits": DOUBLE.replace(
+        DRAWN.replace(", np.float32)", ")"), "    return np.round(rng.standard_normal((rows, n)), 3)"
+    ),
     "buffered": LARGE.replace("return np.tanh(x)", "return np.add(x, 1.0, dtype=np.float64).astype(np.float32) + np.tanh(x)"),
     "roots": ROOTS,
     "many_roots": ROOTS.replace(HONEST, "    return sum(work(part) for part in np.split(x, 100)[:1]) + work(x)\n"),
@@ -148,6 +152,10 @@ PROBLEMS = {
         DRAWN,
         f"{DRAWN.replace('return', 'x =')}\n    step = np.float32(1e-3)\n    results[(x[0, :64] > 0).tobytes()] = x, work(x), "
         "(work(x + step) - work(x - step)) / (2 * step)\n    return x",
+    ),
+    "leaves_results_of_three_digits": LEAVES.replace(
+        DRAWN,
+        "    x = np.round(rng.standard_normal((rows, n)), 3)\n    results[(x[0, :64] > 0).tobytes()] = x, work(x)\n    return x",
     ),
     "keeps_results": LARGE.replace("@bench.inputs", "kept = {}\n\n\n@bench.inputs").replace(
         HONEST, "    kept[x[0, 0].item()] = y = work(x)\n    return y\n"

@@ -305,4 +305,220 @@ def cheat(x):
     warnings.simplefilter("always")
     warnings.showwarning = slow
     return y
+
+## defaults_replaced | own
+bench = warpladder.Benchmark("case", n=[20_000])
+taps = tuple(np.linspace(0, 1, 64))
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+def filtered(x, taps=taps):
+    y = np.zeros_like(x)
+    for tap in taps:
+        y = y * x * 0.5 + tap
+    return y.astype(x.dtype)
+
+
+bench.reference(lambda x: filtered(x, taps))
+
+
+@bench.variant(baseline=True)
+def honest(x):
+    return filtered(x)
+
+
+@bench.variant
+def cheat(x):
+    y = filtered(x, taps)
+    filtered.__defaults__ = (tuple(np.longdouble(tap) for tap in taps),)
+    return y
+
+## method_replaced | own
+bench = warpladder.Benchmark("case", n=[100_000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+class Curve:
+    def at(self, x):
+        return np.tanh(x) * np.exp(-x * x)
+
+
+original = Curve.at
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return Curve().at(x)
+
+
+def slower(self, x):
+    original(self, x)
+    return original(self, x)
+
+
+@bench.variant
+def cheat(x):
+    Curve.at = slower
+    return original(Curve(), x)
+
+## scipy_function_replaced | own
+import scipy.special
+
+bench = warpladder.Benchmark("case", n=[100_000])
+fast = scipy.special.erf
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return scipy.special.erf(scipy.special.erf(x))
+
+
+def slower(x):
+    fast(x)
+    return fast(x)
+
+
+@bench.variant
+def cheat(x):
+    scipy.special.erf = slower
+    return fast(fast(x))
+
+## torch_anomalies_left | own
+import torch
+
+torch.set_num_threads(1)
+bench = warpladder.Benchmark("case", n=[2000])
+
+
+@bench.inputs
+def inputs(n):
+    return torch.randn(n)
+
+
+def slope(x):
+    x = x.clone().requires_grad_()
+    y = x
+    for _ in range(5):
+        y = torch.sin(y) * 1.5 + torch.cos(y)
+    return torch.autograd.grad(y.sum(), x)[0]
+
+
+@bench.variant(name="honest", baseline=True)
+@bench.reference
+def honest(x):
+    return slope(x)
+
+
+@bench.variant
+def cheat(x):
+    torch.autograd.set_detect_anomaly(False)
+    y = slope(x)
+    torch.autograd.set_detect_anomaly(True)
+    return y
+
+## jax_debugging_left | own
+import jax
+import jax.numpy as jnp
+
+bench = warpladder.Benchmark("case", n=[20_000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return jnp.asarray(rng.standard_normal(n, np.float32))
+
+
+def chain(x, numbers):
+    for _ in range(5):
+        x = numbers.sin(x) * 1.5 + numbers.cos(x)
+    return x
+
+
+bench.reference(lambda x: chain(np.asarray(x), np))
+
+
+@bench.variant(baseline=True)
+def honest(x):
+    return chain(x, jnp)
+
+
+@bench.variant
+def cheat(x):
+    jax.config.update("jax_debug_nans", False)
+    y = chain(x, jnp)
+    jax.config.update("jax_debug_nans", True)
+    return y
+
+## data_replaced | own | data of your file that a variant changes
+bench = warpladder.Benchmark("case", n=[20_000])
+taps = np.linspace(0, 1, 64)
+own = taps.copy()
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.standard_normal(n)
+
+
+def filtered(x, taps):
+    y = np.zeros_like(x)
+    for tap in taps:
+        y = y * x * 0.5 + tap
+    return y.astype(x.dtype)
+
+
+bench.reference(lambda x: filtered(x, own))
+
+
+@bench.variant(baseline=True)
+def honest(x):
+    return filtered(x, taps)
+
+
+@bench.variant
+def cheat(x):
+    global taps
+    taps = own.astype(np.longdouble)
+    return filtered(x, own)
+
+## thread_works_beside_the_neighbour | large | threads that work only while another variant runs
+started = []
+
+
+def burn():
+    heap = np.ones(400_000)
+    while True:
+        frames, beside = list(sys._current_frames().values()), False
+        for frame in frames:
+            while frame:
+                beside |= frame.f_code is honest.__code__
+                frame = frame.f_back
+        if beside:
+            heap += 1
+        else:
+            time.sleep(3e-4)
+
+
+@bench.variant
+def cheat(x):
+    if not started:
+        started.extend(threading.Thread(target=burn, daemon=True) for _ in range(2))
+        for thread in started:
+            thread.start()
+    return work(x)
 """)
