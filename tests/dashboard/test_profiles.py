@@ -195,3 +195,12 @@ def test_what_a_profiler_could_not_collect_is_no_doubt_about_the_rest(tmp_path: 
 def test_trust_has_every_topic_of_a_recording(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "trust", run="host", topic="ceilings")
     assert len(app.segmented_control(key="choose topic").options) == 8
+
+
+@pytest.mark.parametrize("page", ["home", "calls", "timeline", "transfers", "trust"])
+def test_a_screen_reader_finds_the_answer_as_the_first_heading_below_that_of_the_page(
+    open_app: Open, folder: Path, page: str
+) -> None:
+    app = open_app(folder, page, run="trace")
+    marks = [block.value.partition(" ")[0] for block in app.main.markdown if block.value.startswith("#")]
+    assert marks[0] == "#" and set(marks[1:]) == {"##"}

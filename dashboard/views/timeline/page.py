@@ -307,7 +307,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) ->
 def _collective(run: store.Run, match: int, rank: int) -> None:
     """Who came last to the collective of the chosen kernel, and the arrival and wait of each rank."""
     found = runs.ask(runs.as_recorded(run), collectives.parts, match)
-    st.markdown(f"#### {plain(collectives.sentence(found, rank))}")
+    st.markdown(f"## {plain(collectives.sentence(found, rank))}")
     widgets.table(found, column_order=list(_OF_PARTS), column_config=_OF_PARTS, height=widgets.height(found, 9, 360))
 
 
@@ -329,7 +329,7 @@ def _tables(run: store.Run, seen: VisibleWork, brief: Mapping[str, str], measure
     """
     if seen.gpus.empty:
         return
-    st.markdown(f"#### {plain(answer(seen, measured))}")
+    st.markdown(f"## {plain(answer(seen, measured))}")
     table_of_gpus, table_of_kernels = gpu_table(seen), kernel_table(seen, brief)
     widgets.table(table_of_gpus, column_config=_OF_GPUS, height=widgets.height(table_of_gpus, 9, 360))
     if len(table_of_kernels):

@@ -64,7 +64,7 @@ def draw(run: store.Run) -> None:
         widgets.nothing(f"No case of {choices.series} was timed in {where}.", "Choose another series.")
     best = query.recommended(offers)
     answer, costs, losses = st.container(), st.container(), st.container()
-    st.markdown("#### When each runs")
+    st.markdown("## When each runs")
     with widgets.controls():
         counts = {code.COUNTS[len(offer.variants) - 1]: offer for offer in offers}
         owner = f"{run.path} {choices}"
@@ -76,7 +76,7 @@ def draw(run: store.Run) -> None:
         language = cast("code.Language", state.choose("code", "Dispatch as", code.LANGUAGES, style="segmented"))
     shipped = counts[count]
     with answer:
-        st.markdown(f"#### {plain(code.answer(contest, shipped))}")
+        st.markdown(f"## {plain(code.answer(contest, shipped))}")
         if others := code.alternatives(offers, shipped):
             st.markdown(plain(others))
         if contest.doubts:
@@ -216,7 +216,7 @@ def _standings(contest: query.Contest) -> None:
         frame = frame.drop(columns="not timed")
     if not contest.has_energy:
         frame = frame.drop(columns="mean energy above the least, %")
-    st.markdown("#### Each variant by itself")
+    st.markdown("## Each variant by itself")
     widgets.table(
         frame,
         height=_TABLE_PX if len(frame) > _MOST_ROWS else "auto",
