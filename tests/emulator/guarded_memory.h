@@ -1,8 +1,8 @@
 // Buffers that end at inaccessible pages, and the one line that a fault leaves.
 //
-// Inputs are read-only while a kernel runs, and the bytes between a buffer and its inaccessible pages are NaN canaries. The
-// first fault ends the program: `<program counter>\t<what>` on standard error, where the counter is 0 if no instruction is
-// to blame.
+// Inputs are read-only while a kernel runs. The bytes between a buffer and its inaccessible pages are canaries: NaN beside inputs, and
+// another pattern beside what a kernel may write, so that it shows where a NaN from past an input is written past an output. The first
+// fault ends the program: `<program counter>\t<what>` on standard error, where the counter is 0 if no instruction is to blame.
 #pragma once
 
 #include <csignal>
@@ -24,6 +24,8 @@ constexpr std::size_t buffer_alignment = 256;                    // of cudaMallo
 constexpr std::size_t no_access_bytes = std::size_t(256) << 20;  // on each side of a buffer
 constexpr unsigned char poison = 0xff;                           // a float or double of these bytes is NaN
 
+constexpr unsigned char written_poison = 0xfe;                   // beside what may be written: as a float -1.7e38
+
 std::string place();  // kernel, block and thread that run, as the head of a message; the runtime knows
 
 struct Buffer {
@@ -33,6 +35,8 @@ struct Buffer {
   unsigned char* data;
   unsigned char* first_page;   // accessible pages hold the buffer and its canaries
   std::size_t page_bytes;
+
+  unsigned char canary() const { return is_input ? poison : written_poison; }
 };
 
 inline std::vector<Buffer> buffers;
@@ -113,15 +117,16 @@ inline Buffer allocate(const std::string& name, bool is_input, std::size_t bytes
   auto* reserved = static_cast<unsigned char*>(map(no_access_bytes + pages + no_access_bytes, PROT_NONE));
   unsigned char* first_page = reserved + no_access_bytes;
   mprotect(first_page, pages, PROT_READ | PROT_WRITE);
-  std::memset(first_page, poison, pages);
-  return {name, is_input, bytes, first_page + pages - rounded, first_page, pages};
+  const Buffer buffer = {name, is_input, bytes, first_page + pages - rounded, first_page, pages};
+  std::memset(first_page, buffer.canary(), pages);
+  return buffer;
 }
 
 inline void check_canaries(const Buffer& buffer) {
   for (const unsigned char* byte = buffer.first_page; byte < buffer.first_page + buffer.page_bytes; byte++) {
     if (byte == buffer.data) byte += buffer.bytes;
     if (byte == buffer.first_page + buffer.page_bytes) return;
-    if (*byte == poison) continue;
+    if (*byte == buffer.canary()) continue;
     if (byte < buffer.data) fail("write %td bytes before %s", buffer.data - byte, buffer.name.c_str());
     fail("write %td bytes past the end of %s", byte - buffer.data - buffer.bytes, buffer.name.c_str());
   }

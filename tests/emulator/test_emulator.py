@@ -202,6 +202,12 @@ def test_a_read_just_past_a_buffer_is_nan_and_one_far_past_it_an_error():
         emulate("__global__ void k(const float* x, float* y) { y[threadIdx.x] = x[1000 + threadIdx.x]; }")
 
 
+def test_a_loop_that_goes_one_element_too_far_on_both_sides_is_an_error():
+    """What it writes past the output is the NaN beside the input."""
+    with pytest.raises(EmulationError, match="write 0 bytes past the end of y"):
+        emulate("__global__ void k(const float* x, float* y) { for (int i = 0; i <= 32; ++i) y[i] = x[i] * x[i]; }")
+
+
 def test_a_write_to_an_input_is_an_error():
     with pytest.raises(EmulationError, match=r"tiny.cu:1: .*write of input x, byte 8"):
         emulate("__global__ void k(float* x, float* y) { x[2] = 1; }")
