@@ -27,8 +27,8 @@ LEAST_LOST: Final = 3
 _QUANTILE: Final = 0.1
 #: The part of all elements that may have lost some of their digits, if not all: where only absolute errors count, such are rare.
 _MANY: Final = 1 / 32
-#: The part of all elements that may be off by a last digit of the input element in their place: in `log(1 + exp(x))` and `x * (1 + erf(x))` is a number as large as
-#: the input, which cancels out. To leave out so many gains at most 1.14 times.
+#: The part of all elements that may be off by a last digit of the input element in their place: `log(1 + exp(x))` and `x * (1 + erf(x))`
+#: have a number as large as the input that cancels out. A variant that leaves so many elements out gains at most 1.14 times.
 _MANY_OF_INPUTS: Final = 1 / 8
 #: A run whose error is this part of the unit roundoff did not round, and tells nothing of rounding.
 _EXACT: Final = 1 / 16

@@ -4,6 +4,7 @@ A label is the user's own, or it is made from what was measured, when and where.
 """
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,20 @@ def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
         return files.one_line(str(info["run_id"]))
     device = str(info["device_name"] or info["cpu_name"])
     return files.one_line(f"{first_of(workloads, _MOST)} · {info['started_at']:%Y-%m-%d %H:%M} · {device}")
+
+
+def recorded_words(command: str) -> tuple[list[str], list[str]]:
+    """The workloads and files that the command of a recording names, and its further words; none of another command."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    words = words[words.index("record") + 1 :] if "record" in words else []
+    options = [place for place, word in enumerate(words) if word.startswith("--")]
+    named = words[: options[0] if options else len(words)]
+    # Of an older version, which had an option for a file.
+    named += [words[place + 1] for place in options if words[place] == "--workload" and place + 1 < len(words)]
+    return named, words[options[0] :] if options else []
 
 
 #: A run with a smaller fraction of the charted cases or cells of the fullest run does not hide the fullest run.

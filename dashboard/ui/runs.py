@@ -6,6 +6,7 @@ for it. `app` shows the error in place of the page.
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -218,11 +219,16 @@ class Context:
 
 
 def recorded_as(run: store.Run, workload: str) -> str:
-    """What the commands call a workload of a run: its file where it was recorded from one; empty for one that is known by a report alone."""
-    words = str(run.info["command"]).partition(" record ")[2].split()
-    file = next((word for word in words if word.endswith(".py")), "")
+    """What the commands call a workload of a run: the files that the run was recorded from, unless it was recorded by its name.
+
+    Empty for a workload that only a report names.
+    """
+    named, _ = run_index.recorded_words(str(run.info["command"]))
+    files = [each for each in named if each.endswith(".py")]
+    if files and workload not in named:
+        return shlex.join(files)
     ships = any(each.shipped and workload in each.facts.workloads for each in context().every)
-    return file or (workload if ships or run.info["kind"] == "recording" else "")
+    return workload if ships or run.info["kind"] == "recording" else ""
 
 
 def set_context(context: Context) -> None:

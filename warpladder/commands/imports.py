@@ -1,4 +1,4 @@
-"""`warpladder profile` and `warpladder import`: reports of Nsight Systems and Nsight Compute as runs."""
+"""`warpladder profile` and `warpladder import`: reports and traces of profilers as runs."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from warpladder.dashboard.compare import differences
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.compare.differences import Fact
 from warpladder.dashboard.compare.levels import Medians, TimedCell, timing_group
-from warpladder.dashboard.core import steps
+from warpladder.dashboard.core import run_index, steps
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
 from warpladder.dashboard.core.numbers import format_ratio
 from warpladder.data import store
@@ -439,16 +439,9 @@ def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
         info: the row of table `run`.
         folder: of the run.
     """
-    try:
-        words = shlex.split(str(info["command"]))
-    except ValueError:
-        words = []
-    start = words.index("record") + 1 if "record" in words else len(words)
-    options = [place for place in range(start, len(words)) if words[place].startswith("--")]
-    workloads = words[start : options[0] if options else len(words)]
-    workloads += [words[place + 1] for place in options if words[place] == "--workload" and place + 1 < len(words)]
+    workloads, words = run_index.recorded_words(str(info["command"]))
     words = [_NOW.get(word, word) for word in words]
-    options_kept = [word for place in options if words[place] in _OPTIONS for word in words[place : place + 2]]
+    options_kept = [word for place, option in enumerate(words) if option in _OPTIONS for word in words[place : place + 2]]
     parent = folder.parent.resolve()
     where = [] if parent in (store.LOCAL.resolve(), store.RECORDED.resolve()) else ["--data-dir", str(parent)]
     return shlex.join(["warpladder", "record", *(workloads or [workload]), *options_kept, *where])

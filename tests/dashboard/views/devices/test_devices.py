@@ -218,7 +218,10 @@ def test_a_damaged_run_of_the_other_device_is_said(tmp_path: Path, open_app: Ope
     ("kind", "command", "workload", "how"),
     [
         ("recording", "warpladder record my_kernel.py --set quick", "my_kernel", "warpladder record my_kernel.py --case n=3"),
+        ("recording", "warpladder record a.py 'my b.py' conv2d", "b", "warpladder record a.py 'my b.py' --case n=3"),
+        ("recording", "warpladder record a.py conv2d", "conv2d", "warpladder record conv2d --case n=3"),
         ("recording", "python -m warpladder record conv2d gemm", "gemm", "warpladder record gemm --case n=3"),
+        ("recording", "warpladder record conv2d --label old.py", "conv2d", "warpladder record conv2d --case n=3"),
         ("import", "warpladder import report.ncu-rep", "report", "warpladder record report --case n=3"),
     ],
 )
@@ -228,4 +231,4 @@ def test_a_workload_of_a_file_is_recorded_by_the_name_of_the_file(
     monkeypatch.setattr(runs, "context", lambda: SimpleNamespace(every=()))
     run: Any = SimpleNamespace(info={"command": command, "kind": kind})
     assert other_device.how_to_record(run, workload, "n=3") == how
-    assert runs.recorded_as(run, workload) == ("" if kind == "import" else how.split()[2])
+    assert runs.recorded_as(run, workload) == ("" if kind == "import" else how[len("warpladder record ") : -len(" --case n=3")])
