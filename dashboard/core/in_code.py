@@ -476,10 +476,11 @@ def _of_accesses(work: Work, slow: Sequence[Profile], fast: Sequence[Profile]) -
     if not is_load and (few := _lanes_of_an_address(work, slow)) >= 2:
         return Cause.SAME_ADDRESS_STORES, f"at least {few:.0f} lanes of a warp store to one address"
     bits = _bits(work, slow), _bits(work, fast)
-    if bits[0] and bits[1] >= _NARROWER * bits[0]:
+    over, of_fast = (_over(each, metrics.SECTORS, metrics.SECTORS_IDEAL, work) for each in (slow, fast))
+    # The parts of a vector that are read one by one touch its sectors once each: more often than that they are scattered.
+    if bits[0] and bits[1] >= _NARROWER * bits[0] and over * bits[0] <= _WORSE * of_fast * bits[1]:
         return Cause.SPLIT_VECTORS, f"{significant(bits[0])} bits of a lane at a time in place of {significant(bits[1])}"
-    over = _over(slow, metrics.SECTORS, metrics.SECTORS_IDEAL, work)
-    if over >= _WORSE * _over(fast, metrics.SECTORS, metrics.SECTORS_IDEAL, work):
+    if over >= _WORSE * of_fast:
         scattered = Cause.SCATTERED_LOADS if is_load else Cause.SCATTERED_STORES
         return scattered, f"{significant(over)} times the sectors that the bytes need"
     return (Cause.LOADS if is_load else Cause.STORES), _executed(work, slow)

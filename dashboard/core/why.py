@@ -230,14 +230,26 @@ def _in_code(
         cause, lines = _NAMED[explanation.cause](of_slow)
         share = max(explanation.explained, of_code.share if of_code and of_code.cause is cause else 0.0)
         return replace(explanation, named=cause, explained=share, because=explanation.because + at_lines(lines, less=less))
-    found = _in_launch(slow, fast, multiprocessors) or (of_code if explanation.cause in _SYMPTOMS else None)
+    of_launch = _in_launch(slow, fast, multiprocessors)
+    is_open = explanation.cause in _SYMPTOMS or explanation.explained < ENOUGH
+    found = _likeliest(of_launch, of_code if is_open else None)
     if found is None or found.share < min(np.nan_to_num(explanation.explained), ENOUGH):
         waves = inside.Cause.TAIL if slow["waves"] > 1 else inside.Cause.IMBALANCE
         named = waves if explanation.cause is Cause.TAIL else None
         lines = at_lines(hot_lines(of_slow), less=less) if explanation.cause in _IN_LINES and explanation.because else ""
         return replace(explanation, named=named, because=explanation.because + lines)
     symptom = {Cause.UNKNOWN: Cause.LATENCY, Cause.RATE: Cause.UNIT}.get(explanation.cause, explanation.cause)
-    return replace(explanation, cause=symptom, explained=found.share, because=found.words(less=less), named=found.cause)
+    words = found.words(less=less)
+    if of_launch and found is not of_launch:
+        words += f", and {of_launch.words(less=less)}"
+    return replace(explanation, cause=symptom, explained=found.share, because=words, named=found.cause)
+
+
+def _likeliest(of_launch: Coded | None, of_code: Coded | None) -> Coded | None:
+    """The grid where it explains enough, else whichever explains more: where warps wait is seen of all blocks that there are."""
+    if of_launch and of_launch.share >= ENOUGH:
+        return of_launch
+    return max(filter(None, (of_launch, of_code)), key=lambda each: each.share, default=None)
 
 
 #: Causes that tell what a kernel is busy with or waits for, and not what in its code is behind it.

@@ -147,6 +147,19 @@ def test_narrow_loads_and_lines_without_weight() -> None:
     assert lines_of([slow], lambda each: {}) == ""
 
 
+@pytest.mark.parametrize(
+    ("sectors", "cause"),
+    [(1600, Cause.SPLIT_VECTORS), (3200, Cause.SCATTERED_LOADS)],
+    ids=["four parts of a vector", "a sector for each lane"],
+)
+def test_narrow_loads_that_touch_more_sectors_than_the_parts_of_a_vector_are_scattered(sectors: int, cause: Cause) -> None:
+    of_load = {metrics.SECTORS: {0: sectors}, metrics.SECTORS_IDEAL: {0: 400}}
+    slow = profile(CODE, {0: {"lg_throttle": 90}, 3: {"wait": 10}}, **of_load)
+    fast = profile(CODE.replace("LDG.E", "LDG.E.128"), {3: {"wait": 10}})
+    found = coded([slow], [fast], (10_000.0, 1000.0))
+    assert found and found.cause is cause
+
+
 def test_idle_lanes_are_behind_the_instructions_that_are_executed_for_them() -> None:
     """Eight times the instructions with 4 of 32 lanes, in five times the time: the slower one issues them 1.6 times as fast."""
     few = {metrics.EXECUTED: dict.fromkeys(range(6), 800), metrics.THREADS_EXECUTED: dict.fromkeys(range(6), 3200)}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.why import planted_pairs
-from warpladder.dashboard.core import counters, limits, why
+from warpladder.dashboard.core import counters, inside, limits, why
+from warpladder.dashboard.core.in_code import Coded
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.why import Cause, between, explain, factors_of
 from warpladder.dashboard.text import further
@@ -150,6 +151,18 @@ def test_a_busy_unit_whose_count_is_equal_is_named_without_a_count() -> None:
     fast = _row(l2_percent=90.0, l2_sectors=1e6)
     found = explain(slow, fast, {})
     assert found and found.because == "its work keeps L2 busy for 2.00× less time"
+
+
+def test_a_grid_that_explains_too_little_stands_behind_the_code_that_explains_enough() -> None:
+    def of(cause: inside.Cause, share: float) -> Coded:
+        return Coded(cause, share, "", "", "", "")
+
+    few, scattered = of(inside.Cause.TOO_FEW_BLOCKS, 0.68), of(inside.Cause.SCATTERED_LOADS, 0.99)
+    assert why._likeliest(few, scattered) is scattered
+    assert why._likeliest(few, of(inside.Cause.LOADS, 0.6)) is few
+    assert why._likeliest(enough := of(inside.Cause.TOO_FEW_BLOCKS, 0.8), scattered) is enough
+    assert why._likeliest(None, scattered) is scattered
+    assert why._likeliest(None, None) is None
 
 
 def test_without_counters_of_time_nothing_is_explained() -> None:
