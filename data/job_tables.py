@@ -1,6 +1,5 @@
 """The tables of a job: its ranks, their iterations, kernels and idle times, and the collectives that they share."""
 
-import dataclasses
 from typing import Any, Final
 
 import pyarrow as pa
@@ -37,11 +36,9 @@ BREAKDOWN: Final = (
         "graph_ns",
         "time in which CUDA graphs ran that were traced as a whole, and no compute. What ran in them is not known, so that compute, communication "
         "and exposed communication are those outside of them",
-        later=True,
-        default=0,
     ),
     *(
-        _lasts(f"{name}_ns", f"the part of `{of}` {meaning}", later=True, default=0)
+        _lasts(f"{name}_ns", f"the part of `{of}` {meaning}")
         for name, of, meaning in (
             ("long_wait", "host_wait_ns", "in waits of more than 100 us each"),
             ("untold", "other_idle_ns", "before work whose launch is not in the profile"),
@@ -69,8 +66,8 @@ COLLECTIVES = Table(
         integer("out_elements", "elements of the output", nullable=True, least=0),
         text("element_type", "type of the elements; empty where the trace lacks it"),
         work("bytes", "the larger of input and output; 0 where the trace lacks the elements", "B"),
-        integer("kernels", "kernels that it took", bits=32, later=True, default=1, least=1),
-        integer("device", "CUDA device ordinal of the first kernel", bits=32, nullable=True, later=True),
+        integer("kernels", "kernels that it took", bits=32, least=1),
+        integer("device", "CUDA device ordinal of the first kernel", bits=32, nullable=True),
         STREAM,
         START,
         END,
@@ -88,23 +85,21 @@ COLLECTIVES = Table(
             least=-FAR,
             most=FAR,
         ),
-        text("group_title", "the program's own name for the group; null where the trace lacks it", nullable=True, later=True),
+        text("group_title", "the program's own name for the group; null where the trace lacks it", nullable=True),
         text(
             "sends_to",
             "ranks that a message goes to, with commas between them; null for collectives",
             nullable=True,
-            later=True,
         ),
-        text("receives_from", "ranks that a message comes from; likewise", nullable=True, later=True),
+        text("receives_from", "ranks that a message comes from; likewise", nullable=True),
         text(
             "in_splits",
             "rows that it sends to each rank of the group as JSON; null where the trace lacks them",
             nullable=True,
-            later=True,
         ),
-        text("out_splits", "rows that it receives from each; likewise", nullable=True, later=True),
+        text("out_splits", "rows that it receives from each; likewise", nullable=True),
         *(
-            _lasts(f"next_{name}", f"{meaning}; null where it is of no iteration", nullable=True, later=True)
+            _lasts(f"next_{name}", f"{meaning}; null where it is of no iteration", nullable=True)
             for name, meaning in (
                 (
                     "ns",
@@ -142,7 +137,7 @@ RANKS = Table(
         integer("launches", "kernels, copies and sets whose launch is in the profile", least=0),
         _lasts("launch_ns", "time of the calls that launched them"),
         _lasts("copy_calls_ns", "time of the host in calls that copy"),
-        _lasts("waiting_calls_ns", "the same, and in calls that wait for a device", later=True, default=0),
+        _lasts("waiting_calls_ns", "the same, and in calls that wait for a device"),
         _lasts("delay_ns", "time from the end of such a call to the start of its work, in sum"),
         integer("delayed", "launches with a delay of more than 100 us", least=0),
         integer("short_kernels", "kernels that are shorter than the call that launched them", least=0),
@@ -175,7 +170,6 @@ RANKS = Table(
             "beyond the uncertainty; null where clocks could not be aligned",
             "ns",
             nullable=True,
-            later=True,
             least=0,
             most=FAR,
         ),
@@ -184,7 +178,6 @@ RANKS = Table(
             "the part of it in which nothing else ran on the GPU of the rank that waits; likewise",
             "ns",
             nullable=True,
-            later=True,
             least=0,
             most=FAR,
         ),
@@ -193,7 +186,6 @@ RANKS = Table(
             "how much longer the median of those ranks has to wait for it to be late; null without such ranks",
             "ns",
             nullable=True,
-            later=True,
         ),
         Column("late", pa.bool_(), "the ranks that share collectives with it wait for it, beyond the uncertainty"),
         text(
@@ -251,7 +243,7 @@ IDLE = Table(
     "Gaps between the device work of a stream, by cause, and the work that waits in it.",
     (
         _RANK,
-        dataclasses.replace(DEVICE, nullable=True, later=True),
+        DEVICE,
         STREAM,
         *(
             column

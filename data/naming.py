@@ -37,7 +37,7 @@ ENDED_EARLY: Final = (
 #: The reason why a cell is not ranked. `{}` is a share in percent.
 NOT_RANKED: Final = (
     "not ranked: {:.0f} % of the device time launched while its ranges were open is attributed to no range, as threads without a range "
-    "launched it; open a range on these threads, or import the report again if the run is older than attribution by time"
+    "launched it; open a range on these threads"
 )
 MOST_CHARACTERS: Final = 1_000
 _GROUPS: Final = ("workload", "variant", "config", "case")

@@ -149,7 +149,6 @@ VARIANTS = Table(
             "record it",
             nullable=True,
             values=TRANSFERS,
-            later=True,
         ),
     ),
     ("workload", "variant"),

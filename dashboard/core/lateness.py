@@ -69,8 +69,6 @@ def lateness(data: RunData) -> Lateness:
     late = late.sort_values(["lateness_ns", "wait_ns"], ascending=[False, True], kind="stable")
     if len(late) > 1:
         sums = _of_several(data, ranks, late["rank"].tolist())
-    elif late["lateness_ns"].isna().any():
-        sums = _in_all_collectives(ranks)
     else:
         sums = int(late["lateness_ns"].iloc[0]), int(late["lateness_exposed_ns"].iloc[0])
     return Lateness(tuple(late["rank"].tolist()), *sums, others, mean, ())
@@ -91,12 +89,3 @@ def _of_several(data: RunData, ranks: pd.DataFrame, late: list[int]) -> tuple[in
     exposed = ranks.set_index(ranks["rank"].astype(str))["exposed_ns"].astype("int64")
     more = (exposed - exposed[[str(each) for each in late]].min()).clip(lower=0)
     return int(sums.sum()), int(np.minimum(sums, more.reindex(sums.index)).sum())
-
-
-def _in_all_collectives(ranks: pd.DataFrame) -> tuple[int, int]:
-    """The sums of a run whose import compared the waits in all collectives of a rank, not in those of a group."""
-    known = ranks[ranks["wait_ns"].notna()].astype({"wait_ns": "int64"})
-    is_late, times = known["late"].astype(bool), ["wait_ns", "exposed_ns"]
-    of_late = known[is_late][times].iloc[0]
-    longer = (known[~is_late][times] - of_late).clip(lower=0)
-    return int(longer["wait_ns"].sum()), int(longer.min(axis=1).sum())

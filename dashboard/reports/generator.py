@@ -144,7 +144,7 @@ def generations(data: RunData) -> pd.DataFrame:
         was timed end to end. The columns are `case`, `size_rank`, `images`, `variant`, `title`, `precision`, `config`, `n`,
         `interval_kind`, and
 
-        - `transfer`: `pageable`, `pinned` or `overlapped`; null where the run does not record it;
+        - `transfer`: `pageable`, `pinned` or `overlapped`;
         - `median_ns`, `low_ns`, `high_ns`: the whole generation, and the ends of its interval;
         - the columns of `PARTS`: medians in nanoseconds; null where not known, and `REST` also for overlapped generations;
         - `longest`, `longest_ns`, `ratio`: for overlapped generations, the longest part, its time, and the whole over it; null
@@ -164,8 +164,6 @@ def generations(data: RunData) -> pd.DataFrame:
             every.loc[every["scope"] == scope, [*key, "median_ns"]].rename(columns={"median_ns": part}), "left", key
         )
     parts = [IN, COMPUTE, OUT]
-    # Older runs lack the column `transfer`. In these, a generation without phases was overlapped.
-    frame["transfer"] = frame["transfer"].mask(frame["transfer"].isna() & frame[parts].isna().all(axis=1), OVERLAPPED)
     overlapped = frame["transfer"] == OVERLAPPED
     frame[REST] = (frame["median_ns"] - frame[parts].sum(axis=1)).clip(lower=0).where(~overlapped)
     copies = frame[frame["transfer"] == PINNED].groupby("case")[[IN, OUT]].min()

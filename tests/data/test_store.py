@@ -162,22 +162,15 @@ def test_samples_of_schema_version_1_are_read_as_those_of_one_process(tmp_path: 
 def test_a_column_that_came_later_reads_as_null_in_a_run_that_lacks_it(tmp_path: Path) -> None:
     with store.RunWriter(tmp_path, "r1") as writer:
         writer.append("run", [run_row("r1")])
-        texts = {c.name: None if c.nullable else "" for c in schema.VARIANTS.columns}
-        writer.append(
-            "variants",
-            [
-                texts
-                | {"workload": "w", "variant": "v", "kind": "cuda", "role": "rung", "precision": "fp32", "transfer": "pinned"}
-            ],
-        )
+        writer.append("cases", [case_row("a") | {"inputs_sha256": "4f"}])
         path = writer.commit()
-    assert store.open_run(path).table("variants")["transfer"].tolist() == ["pinned"]
-    rewrite(path / "variants.parquet", lambda table: table.drop_columns(["transfer"]))
-    variants = store.open_run(path).table("variants")
-    assert list(variants.columns) == schema.VARIANTS.arrow.names
-    assert variants["variant"].tolist() == ["v"]
-    assert variants["transfer"].isna().all()
-    assert store.open_run(path).table("variants", ["transfer"], categories=True)["transfer"].isna().tolist() == [True]
+    assert store.open_run(path).table("cases")["inputs_sha256"].tolist() == ["4f"]
+    rewrite(path / "cases.parquet", lambda table: table.drop_columns(["inputs_sha256"]))
+    cases = store.open_run(path).table("cases")
+    assert list(cases.columns) == schema.CASES.arrow.names
+    assert cases["case"].tolist() == ["a"]
+    assert cases["inputs_sha256"].isna().all()
+    assert store.open_run(path).table("cases", ["inputs_sha256"], categories=True)["inputs_sha256"].isna().tolist() == [True]
 
 
 def test_a_foreign_parquet_file_in_a_run_is_refused(tmp_path: Path) -> None:

@@ -37,6 +37,10 @@ def wait_ns(rank: int, iteration: int) -> int:
     return compute_ns(LATE, iteration) - compute_ns(rank, iteration)
 
 
+def _waits_ns(rank: int) -> int:
+    return sum(wait_ns(rank, iteration) for iteration in range(ITERATIONS))
+
+
 def write(
     data_dir: Path,
     run_id: str = "job",
@@ -62,7 +66,7 @@ def write(
     good = [rank for rank in range(RANKS) if rank not in broken]
     cells = [(rank, iteration) for rank in good for iteration in range(ITERATIONS)]
     tables: dict[str, list[dict[str, Any]]] = {
-        "ranks": [_rank(rank, told, further) if rank in good else _broken(rank) for rank in range(RANKS)],
+        "ranks": [_rank(rank, good, told, further) if rank in good else _broken(rank) for rank in range(RANKS)],
         "iterations": [_iteration(*cell, told) for cell in cells if iterations],
         "rank_kernels": [each for cell in cells for each in _kernels(*cell)],
         "rank_devices": [_device(rank, gpu) for rank in good for gpu in range(gpus)],
@@ -93,17 +97,20 @@ def _device(rank: int, gpu: int) -> dict[str, Any]:
     return row("rank_devices", rank=rank, device=gpu, **_sums(rank))
 
 
-def _rank(rank: int, told: bool, further: Mapping[str, int]) -> dict[str, Any]:
+def _rank(rank: int, good: Collection[int], told: bool, further: Mapping[str, int]) -> dict[str, Any]:
     sums = {name: time + further.get(name, 0) for name, time in _sums(rank).items()}
     clock = {
         "collectives": 2 * ITERATIONS,
-        "wait_ns": sum(wait_ns(rank, iteration) for iteration in range(ITERATIONS)),
+        "wait_ns": _waits_ns(rank),
         "last": 2 * ITERATIONS if rank == LATE else 0,
         "offset_ns": 1_000.0 * rank,
         "drift_ppm": 0.001,
         "offset_at_ns": BEGIN_NS + ITERATIONS * EVERY_NS // 2,
         "uncertainty_ns": UNCERTAINTY_NS,
         "wait_uncertainty_ns": 2 * ITERATIONS * UNCERTAINTY_NS,
+        **(
+            dict.fromkeys(("lateness_ns", "lateness_exposed_ns"), sum(_waits_ns(each) for each in good)) if rank == LATE else {}
+        ),
         "late": rank == LATE,
         "cause": "compute" if rank == LATE else "",
     }

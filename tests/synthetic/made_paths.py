@@ -159,7 +159,7 @@ class PathJob:
                 "transfer_ns": finish - last,
             }
             rows["collectives"].append(
-                row("collectives", rank=rank, iteration=iteration, collective="all_reduce", kernel=REDUCE, group="0", number=number, stream=kernel["stream"],
+                row("collectives", rank=rank, iteration=iteration, collective="all_reduce", kernel=REDUCE, group="0", number=number, device=0, stream=kernel["stream"],
                     **times, **(match if self.told else {}))
             )  # fmt: skip
         return rows
@@ -265,6 +265,7 @@ class _Simulated:
             stream=kernel.stream,
             name=kernel.name,
             full_name=kernel.name,
+            collective="all_reduce" if kernel.is_collective else None,
             **times,
             **launch,
         )

@@ -127,7 +127,11 @@ def row(table: str, **values: Any) -> dict[str, Any]:
 @functools.cache
 def _empty(table: str) -> Mapping[str, Any]:
     return {
-        c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else c.default or 0
+        c.name: None
+        if c.nullable
+        else ""
+        if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type)
+        else c.default or max(c.least or 0, 0)
         for c in TABLES[table].columns
     }
 

@@ -67,10 +67,7 @@ class HostParts:
 
 
 class Collectives(NamedTuple):
-    """The collectives of a rank: times on its own clock, device and stream, and the collective of the job or `NONE`.
-
-    The device is `NONE` in a run that is older than its column.
-    """
+    """The collectives of a rank: times on its own clock, device and stream, and the collective of the job or `NONE`."""
 
     start: Int64s
     end: Int64s
@@ -148,7 +145,7 @@ class RankActivities:
         )
 
     def _kinds(self, table: str, length: int) -> Int64s:
-        """The kinds of the work of a table; kernels of runs that are older than column `collective` compute."""
+        """The kinds of the work of a table."""
         if table != "kernels":
             return np.full(length, MEMORY, np.int64)
         names = self._traces.texts(table, "full_name")
@@ -313,14 +310,11 @@ def _outermost(start: Int64s, end: Int64s) -> Int64s:
 def _matches(work: Mapping[str, Int64s], collectives: Collectives) -> Int64s:
     """For each work the collective of the job; `NONE` for communication that is of none, and `NONE` - 1 for other work.
 
-    The first kernel of a collective has its number: a rank arrives with that, and its other kernels wait for nobody. In a run that is older
-    than column `collective` of `kernels`, a kernel communicates if it is one of `collectives`.
+    The first kernel of a collective has its number: a rank arrives with that, and its other kernels wait for nobody.
     """
-    count, known = len(work["start"]), bool((collectives.device != NONE).all())
-    device = np.append(work["device"], collectives.device) * known
-    stream, _ = numbered(device, np.append(work["stream"], collectives.stream))
+    count = len(work["start"])
+    stream, _ = numbered(*(np.append(work[name], getattr(collectives, name)) for name in ("device", "stream")))
     place = within(stream[:count], work["start"], work["end"], stream[count:], collectives.start, collectives.end)
     is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == work["start"])
     talks = work["kind"] == COMMUNICATION
-    talks = talks if talks.any() else (place != NONE) & (work["kind"] == COMPUTE)
     return np.where(talks, np.where(is_first, np.append(collectives.match, NONE)[place], NONE), NONE - 1)

@@ -55,7 +55,7 @@ class JobGraph:
 
 
 def job_graph(job: Job) -> JobGraph | None:
-    """The pieces of a job; None where its clocks are not aligned, ranks have no iterations in common, or the run is older than the columns."""
+    """The pieces of a job; None where its clocks are not aligned, or ranks have no iterations in common."""
     table = job.arrow("collectives", _COLUMNS)
     if not table.num_rows:
         return None

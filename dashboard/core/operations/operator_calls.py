@@ -29,7 +29,6 @@ _COLUMNS: Final = ("operation_id", "parent_id", "process", "thread", "start_ns",
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _OPERATORS: Final = pa.schema([(name, _TEXT if name in (*_TEXTS, "name") else pa.int64()) for name in _COLUMNS])
 #: In the names of calls that launch a CUDA graph.
-_NCCL: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _LAUNCHES_GRAPH: Final = "GraphLaunch"
 #: The node of autograd that adds a gradient to a parameter's own.
 _ADDS_GRADIENT: Final = "torch::autograd::AccumulateGrad"
@@ -383,9 +382,8 @@ class DeviceWork:
 
     @cached_property
     def communicates(self) -> Bools:
-        """Which are kernels that communicate with other GPUs. In a run that is older than this column, those of NCCL."""
-        known = self._of_kernels(self._kernels["collective"].is_valid().to_numpy())
-        return known if known.any() else self.matching(_NCCL)
+        """Which are kernels that communicate with other GPUs."""
+        return self._of_kernels(self._kernels["collective"].is_valid().to_numpy())
 
     def matching(self, pattern: re.Pattern[str]) -> Bools:
         """Whether the name of each kernel contains a match; copies and sets do not."""

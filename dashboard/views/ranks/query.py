@@ -247,7 +247,7 @@ def _outside(data: RunData, cells: pd.DataFrame) -> str:
     ranks = data.job.frame("ranks", "span_ns", "busy_ns")
     span, busy = (int(ranks[name].sum()) - int(cells[name].sum()) for name in ranks)
     whole = int(ranks["span_ns"].sum())
-    if span <= 0 or busy < 0:  # a job that is older than the parts of iterations on the devices counted some time twice
+    if span <= 0:
         return ""
     total, idle, busy_too = (format_percent(100 * part / whole) for part in (span, span - busy, busy))
     return f"{total} of the profile is outside of the iterations, before, between or after them: {idle} idle, {busy_too} busy"

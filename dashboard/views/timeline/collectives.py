@@ -30,7 +30,6 @@ def matches(data: RunData) -> Int64s:
     )
     own = [traces.numbers("kernels", name) for name in ("process", "device", "stream")]
     rank, start, end = own[0], *(traces.numbers("kernels", name) for name in ("start_ns", "end_ns"))
-    own[1] = np.where((known["device"] == NONE).any(), NONE, own[1])  # a run that is older than the column
     lane, _ = numbered(*(np.append(each, known[name]) for each, name in zip(own, ("rank", "device", "stream"), strict=True)))
     spans = lane[len(rank) :], *(known[name].to_numpy() for name in ("arrival_ns", "finish_ns"))
     place = within(lane[: len(rank)], start, end, *spans)

@@ -1,7 +1,6 @@
 """A generation by its parts, on samples whose medians are known, counted by hand."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -164,16 +163,6 @@ def test_without_the_pinned_rung_no_ratio_is_told(frame: pd.DataFrame) -> None:
     assert cell["transfer"] == "overlapped"
     assert pd.isna(cell["ratio"])
     assert pd.isna(cell["longest"])
-
-
-def test_a_run_that_does_not_tell_how_it_copies_has_overlapped_ones_where_there_are_no_phases(data: RunData) -> None:
-    older = replace(data, variants=data.variants.assign(transfer=None))
-    frame = generator.generations(older)
-    assert found(frame, "v07_overlapped")["transfer"] == "overlapped"
-    assert pd.isna(found(frame, "v06_pinned")["transfer"])
-    assert frame["ratio"].isna().all()
-    (label,) = {h for bar in charts.parts(frame, look(older)).figure.data for h in bar.hovertext if "v06" in h and IN in h}
-    assert label.endswith("<br>fp32 · n = 9")
 
 
 def test_published_seconds_are_those_of_table_4() -> None:
