@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.named import UNNAMED, Named, named_waits
-from warpladder.dashboard.core.critical_path.waits import COMMUNICATION, COMPUTE, GRAPH, LONG_AGO, MEMORY, Waits, Work, waits_of
-from warpladder.dashboard.core.traces import Traces, calls_of, ended_last, of_calls, within
+from warpladder.dashboard.core.critical_path.waits import LONG_AGO, Waits, Work, waits_of
+from warpladder.dashboard.core.traces import Traces, ended_last, of_calls, within
 from warpladder.data import schema, store
 from warpladder.data.arrays import NONE, Bools, Int64s, numbered
+from warpladder.data.timeline import COMMUNICATION, MEMORY, DeviceWork, device_work
 
 #: A thread without a call for longer may have waited for another thread.
 _QUIET_NS: Final = 50_000
@@ -100,58 +101,31 @@ class RankActivities:
         return times if self._clock is None else self._clock.aligned(times)
 
     def _read_work(self, collectives: Collectives) -> Work:
-        tables = [name for name in ("kernels", "memory_ops") if name in self._traces.tables]
         if "api_calls" in self._traces.tables:
             self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "name")
-        own = ("process", "device", "stream", "correlation")
-        columns: dict[str, list[Int64s]] = {name: [] for name in ("start", "end", *own, "kind", "name", "call")}
-        names: list[str] = []
-        for table in tables:
-            label = "full_name" if table == "kernels" else "kind"
-            self._traces.read(table, "start_ns", "end_ns", *own, label)
-            for name in ("start", "end", *own):
-                columns[name].append(self._traces.numbers(table, name if name in own else f"{name}_ns"))
-            texts = self._traces.texts(table, label)
-            columns["kind"].append(self._kinds(table, len(texts)))
-            columns["name"].append(texts.codes.astype(np.int64) + len(names))
-            columns["call"].append(calls_of(self._traces, table))
-            names += [str(text) for text in texts.categories]
-        empty = [np.empty(0, np.int64)]
-        flat = {name: np.concatenate(parts or empty) for name, parts in columns.items()}
-        match = _matches(flat, collectives)
-        kind = np.where(match != NONE - 1, COMMUNICATION, flat["kind"])
-        called = flat["call"] != NONE
-        thread, launched = np.full(len(called), NONE), flat["start"].copy()
+        work = device_work(self._run)
+        (call,) = of_calls(self._traces, work.process, work.correlation)
+        thread, launched, called = np.full(len(work), NONE), work.start.copy(), call != NONE
         if called.any():
-            calls = flat["call"][called]
-            thread[called] = self._threads["api_calls"][calls]
-            launched[called] = np.minimum(self._traces.numbers("api_calls", "end_ns")[calls], launched[called])
-        order = np.lexsort((flat["end"], flat["start"]))
-        stream, first = numbered(flat["process"], flat["device"], flat["stream"])
-        process, device, number = (flat[name][first] for name in ("process", "device", "stream"))
+            thread[called] = self._threads["api_calls"][call[called]]
+            launched[called] = np.minimum(self._traces.numbers("api_calls", "end_ns")[call[called]], launched[called])
+        order = np.lexsort((work.end, work.start))
+        stream, first = numbered(work.process, work.device, work.stream)
+        process, device, number = (each[first] for each in (work.process, work.device, work.stream))
         return Work(
-            self.aligned(flat["start"])[order],
-            self.aligned(flat["end"])[order],
+            self.aligned(work.start)[order],
+            self.aligned(work.end)[order],
             stream[order],
             tuple(zip(process.tolist(), device.tolist(), number.tolist(), strict=True)),
-            kind[order],
-            flat["name"][order],
-            tuple(names),
-            np.maximum(match, NONE)[order],
-            flat["correlation"][order],
-            flat["call"][order],
+            work.kind[order].astype(np.int64),
+            work.name[order],
+            tuple(work.names),
+            _matches(work, collectives)[order],
+            work.correlation[order],
+            call[order],
             thread[order],
             self.aligned(launched)[order],
         )
-
-    def _kinds(self, table: str, length: int) -> Int64s:
-        """The kinds of the work of a table."""
-        if table != "kernels":
-            return np.full(length, MEMORY, np.int64)
-        names = self._traces.texts(table, "full_name")
-        whole = names.codes == np.append(np.flatnonzero(names.categories == schema.CUDA_GRAPH), NONE - 1)[0]
-        talks = self._traces.texts(table, "collective").codes >= 0
-        return np.where(talks, COMMUNICATION, np.where(whole, GRAPH, COMPUTE)).astype(np.int64)
 
     @cached_property
     def _threads(self) -> Mapping[str, Int64s]:
@@ -307,14 +281,13 @@ def _outermost(start: Int64s, end: Int64s) -> Int64s:
     return np.flatnonzero(start >= reached)
 
 
-def _matches(work: Mapping[str, Int64s], collectives: Collectives) -> Int64s:
-    """For each work the collective of the job; `NONE` for communication that is of none, and `NONE` - 1 for other work.
+def _matches(work: DeviceWork, collectives: Collectives) -> Int64s:
+    """For each work the collective of the job that it is a part of; `NONE` for any other work.
 
     The first kernel of a collective has its number: a rank arrives with that, and its other kernels wait for nobody.
     """
-    count = len(work["start"])
-    stream, _ = numbered(*(np.append(work[name], getattr(collectives, name)) for name in ("device", "stream")))
-    place = within(stream[:count], work["start"], work["end"], stream[count:], collectives.start, collectives.end)
-    is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == work["start"])
-    talks = work["kind"] == COMMUNICATION
-    return np.where(talks, np.where(is_first, np.append(collectives.match, NONE)[place], NONE), NONE - 1)
+    count = len(work)
+    stream, _ = numbered(*(np.append(getattr(work, name), getattr(collectives, name)) for name in ("device", "stream")))
+    place = within(stream[:count], work.start, work.end, stream[count:], collectives.start, collectives.end)
+    is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == work.start) & (work.kind == COMMUNICATION)
+    return np.where(is_first, np.append(collectives.match, NONE)[place], NONE)

@@ -8,7 +8,6 @@ import numpy as np
 from warpladder.dashboard.core.traces import ended_last
 from warpladder.data.arrays import NONE, Bools, Int64s
 
-COMPUTE, COMMUNICATION, MEMORY, GRAPH = range(4)
 #: A time before any other.
 LONG_AGO: Final = np.iinfo(np.int64).min // 4
 #: Device work that starts later than this after all that it is known to wait for has waited for something else, which ended at most as long
@@ -28,7 +27,7 @@ class Work:
     Attributes:
         start, end: times on the device. No end is before its start.
         stream: index into `streams`, which has the process, device and number of each.
-        kind: `COMPUTE`, `COMMUNICATION`, `MEMORY`, or `GRAPH`, a CUDA graph that was traced as a whole.
+        kind: index into `job_tables.WORK_KINDS`.
         name: index into `names`.
         match: the collective of the job that a communication kernel is a part of; `NONE` for other work.
         correlation: of its call, shared by all nodes of a graph.
