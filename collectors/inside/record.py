@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from warpladder.collectors.core import inside
 from warpladder.collectors.core.cells import Cell
@@ -36,9 +36,29 @@ class Shown:
         broken: the steps that broke the process, and how.
     """
 
+    #: The step in which the kernel itself runs, before any that is altered.
+    START: ClassVar = "start"
+
     rows: list[dict[str, Any]] = field(default_factory=list)
     blocks: list[dict[str, Any]] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> str:
+        """Why there is no experiment; empty where there is one."""
+        return "" if self.rows else "; ".join(self._told())
+
+    def _told(self) -> Iterator[str]:
+        for step, why in self.broken.items():
+            yield (
+                f"the process broke before the first experiment ({why})"
+                if step == self.START
+                else f"without {step}: the altered kernel broke its process ({why})"
+            )
+
+    def diagnostics(self, cell: Cell) -> list[dict[str, Any]]:
+        """Rows of `diagnostics`."""
+        return [diagnostic_row("warning", Source.EXPERIMENTS, text, cell.key) for text in self._told()]
 
 
 def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str], object] = lambda step: None) -> Shown:
@@ -65,7 +85,7 @@ def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str
 def _once(request: dict[str, Any], told: Callable[[str], object]) -> tuple[list[dict[str, Any]], str, str]:
     """The rows of one process, its last step, and how it ended; empty if well."""
     command = [sys.executable, "-m", "warpladder.collectors.inside.experiment", json.dumps(request)]
-    rows, step, why = list[dict[str, Any]](), "start", ""
+    rows, step, why = list[dict[str, Any]](), Shown.START, ""
     with tempfile.TemporaryFile() as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as child:
         assert child.stdout
         for line in _lines(child.stdout.fileno(), _SECONDS_A_STEP):
@@ -121,11 +141,7 @@ def record(
 
 
 def _together(run: store.Run, shown: Sequence[tuple[Cell, Shown]], into: store.RunWriter) -> None:
-    broken = [
-        diagnostic_row("warning", Source.EXPERIMENTS, f"without {step}: the altered kernel broke its process ({why})", cell.key)
-        for cell, each in shown
-        for step, why in each.broken.items()
-    ]
+    broken = [row for cell, each in shown for row in each.diagnostics(cell)]
     inside.copy(run, into, broken)
     for _, each in shown:
         into.append("experiments", each.rows)

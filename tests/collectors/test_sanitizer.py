@@ -11,6 +11,7 @@ from warpladder.collectors import further_passes
 from warpladder.collectors.core.environment import CollectorError, Tool
 from warpladder.collectors.core.plan import PlanError, Request, make_plan
 from warpladder.collectors.sanitizer import record as sanitizer
+from warpladder.collectors.sanitizer.child import stores_by_tma
 from warpladder.collectors.sanitizer.report import findings, is_clean
 
 #: As versions of 2025, 2023 and 2021 print them.
@@ -172,3 +173,22 @@ def test_a_program_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
     watched = sanitizer.watch("memcheck", ["-c", "print('began', flush=True); import time; time.sleep(60)"], 0.3)
     assert (watched.printed, watched.code, watched.is_clean) == ("began\n", None, False)
     assert watched.broken == "it did not end within 600 s"
+
+
+@pytest.mark.parametrize(
+    ("line", "stores"),
+    [
+        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 128;", True),
+        ("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];", True),
+        ("cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%rd1, {%r1, %r2, %r3}], [%r4];", True),
+        (
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
+            False,
+        ),
+        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 128, [%r4];", False),
+        ("cp.async.cg.shared.global [%r1], [%rd1], 16;", False),
+        ("st.global.f32 [%rd1], %f1;", False),
+    ],
+)
+def test_code_that_stores_with_the_tma_is_known_by_its_instruction(line: str, stores: bool) -> None:
+    assert stores_by_tma(f".visible .entry f() {{\n  {line}\n  ret;\n}}") is stores

@@ -52,6 +52,18 @@ def test_a_step_that_breaks_its_process_is_left_out_and_the_run_tells(tmp_path: 
     assert run.info["label"] == "mine" and len(run.table("samples"))
 
 
+def test_why_there_is_no_experiment_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "program"
+    file.write_text("#!/bin/sh\necho 'invalid argument' >&2; exit 1\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(record.sys, "executable", str(file))
+    cell = Cell("mine", "fast", "", "n=1")
+    shown = record.look_into(cell, None, 1.0)
+    assert shown.problem == "the process broke before the first experiment (invalid argument)"
+    assert [row["text"] for row in shown.diagnostics(cell)] == [shown.problem]
+    assert record.Shown(rows=[{"value": 1.0}]).problem == ""
+
+
 def test_a_process_that_is_silent_too_long_is_given_up(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"one\ntwo\nno end")

@@ -64,12 +64,16 @@ def command(
     _check_kinds(planned.work, variants)
     from warpladder.collectors.inside import record as inside
 
+    problems = list[str]()
+
     def look(run: "store.Run") -> list[tuple["Cell", "Shown"]]:
         file = files[0].resolve() if files else None
         found = fastest(run).cells
         if not found:
             raise Error(f"{workload}: {', '.join(variants)}: not right at {', '.join(cases)}, so there is nothing to explain")
-        return [(cell, inside.look_into(cell, file, seconds, partial(_told, screen.say, cell))) for cell in found]
+        shown = [(cell, inside.look_into(cell, file, seconds, partial(_told, screen.say, cell))) for cell in found]
+        problems.extend(f"{cell}: {each.problem}" for cell, each in shown if each.problem)
+        return shown
 
     with Stop() as stop:
 
@@ -81,9 +85,11 @@ def command(
     rows = store.open_run(data_dir / run_id).records("experiments")
     if form == "json":
         screen.print_text(json_text({"run": run_id, "experiments": rows, "findings": text.facts(rows)}))
-        return
-    screen.print_text(text.lines(rows))
-    screen.print_id(run_id)
+    else:
+        screen.print_text(text.lines(rows))
+        screen.print_id(run_id)
+    if problems:
+        raise Error(f"{problems[0]}; the run {run_id} has its times")
 
 
 def _told(say: Callable[[str], object], cell: "Cell", step: str) -> None:
