@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.navigation.page import Page
 
 from warpladder.dashboard import server
+from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import OF_WORKLOADS, Need
 from warpladder.dashboard.ui import bar, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -85,13 +86,18 @@ def _menu(shown: Container[str]) -> Page:
 
 
 def _met() -> Callable[[Need], bool]:
-    """Whether the run of the page has what a section needs. Ranges that were picked as variants have times."""
-    run = runs.chosen()
-    listed = None if run is None else runs.listing(runs.data_dirs()).index.get(runs.chosen_name())
+    """Whether the run of the page has what a section needs, beside the other runs. Ranges that were picked as variants have times."""
+    run, listing = runs.chosen(), runs.listing(runs.data_dirs())
+    listed = None if run is None else listing.index.get(runs.chosen_name())
     if run is None or listed is None:
         return lambda need: True
     picked = runs.picked(run) is not None
-    return lambda need: listed.fits(need) or (need in OF_WORKLOADS and picked)
+
+    def met(need: Need) -> bool:
+        fits = listed.fits(need) and run_index.fits_beside(listing.every, listed, need)
+        return fits or (need in OF_WORKLOADS and picked)
+
+    return met
 
 
 if __name__ == "__main__":

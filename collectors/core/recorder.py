@@ -243,7 +243,8 @@ class Recorder:
         for process in range(limits.processes):
             if process:
                 if limits.budget_s is not None and self._left_s() < first_s:
-                    self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, limits.budget_s))
+                    text = _FEWER.format(process, limits.processes, limits.budget_s)
+                    self._diagnose("info", Source.FEWER_PROCESSES, text)
                     return
                 self._replace_children()
             self._measure_jobs(process)

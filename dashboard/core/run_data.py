@@ -18,6 +18,7 @@ from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
 from warpladder.data import schema, store
 from warpladder.data.arrays import Floats, Int64s
+from warpladder.data.names import Source
 from warpladder.data.words import first_of
 from warpladder.errors import Error
 
@@ -68,6 +69,10 @@ class Rounds(Mapping[Entry, "pd.Series[float]"]):
         return len(self.places)
 
 
+#: What ended a recording before its time -> the word for it.
+_CUT_SHORT: Final = {Source.INTERRUPTED: "interrupted", Source.CUT_OFF: "killed before its end"}
+
+
 @dataclass(frozen=True, eq=False)
 class RunData:
     """The tables of one run, with the columns that `data/README.md` gives them.
@@ -108,6 +113,18 @@ class RunData:
         """The source of a variant as it was measured; empty where none was recorded."""
         rows = self.variants[(self.variants["workload"] == workload) & (self.variants["variant"] == variant)]
         return next(iter(rows["source_text"].fillna("")), "")
+
+    @property
+    def ending(self) -> str:
+        """How a recording ended: `finished`, also with cases that its time limit left out, or what cut it short; empty of an import."""
+        if self.info["kind"] != "recording":
+            return ""
+        texts = dict(zip(self.diagnostics["source"], self.diagnostics["text"], strict=True))
+        if cut_short := next((word for source, word in _CUT_SHORT.items() if source in texts), ""):
+            return cut_short
+        # `15 of 25 cases not reached within 60 s of measuring; to measure all: …`
+        left_out = str(texts.get(Source.NOT_REACHED, "")).partition(";")[0]
+        return f"finished; {left_out}" if left_out else "finished"
 
     @property
     def on_gpu(self) -> bool:

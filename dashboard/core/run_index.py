@@ -101,7 +101,7 @@ class Need(StrEnum):
     EXPERIMENTS = "experiments inside kernels", ("experiments",)
     GPUS = "samples of several GPUs"
     JOB = "ranks of a job", ("ranks",)
-    REPORT = "a workload of the students' reports"
+    REPORT = "times of a workload of the students' reports"
 
 
 #: What the pages of traces need. Of a job, they show the ranks that are chosen.
@@ -154,7 +154,7 @@ class Facts:
         if need is Need.GPUS:
             return self.gpus > 1 and self.timed
         if need is Need.REPORT:
-            return not self.workloads.keys().isdisjoint(figures.compared())
+            return self.timed and not self.workloads.keys().isdisjoint(figures.compared())
         return not need.tables or not self.tables.isdisjoint(need.tables)
 
     @property
@@ -384,7 +384,7 @@ def _place(each: ListedRun, need: Need) -> int:
     """Smaller for a run that comes before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES):
+    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES, Need.REPORT):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 
@@ -415,7 +415,7 @@ def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = 
     first, and then the newest.
     """
     every = every if isinstance(every, Runs) else Runs(every)
-    fitting = [each for each in newest_first(every) if each.facts.has(need) and _fits(every, each, need)]
+    fitting = [each for each in newest_first(every) if each.facts.has(need) and fits_beside(every, each, need)]
     first = suitable(fitting, device, workload, need)
     names = {each.name for each in first}
     order = [device, *devices(every)]
@@ -428,7 +428,7 @@ def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = 
     return (*first, *rest)
 
 
-def _fits(every: Runs, each: ListedRun, need: Need) -> bool:
+def fits_beside(every: Runs, each: ListedRun, need: Need) -> bool:
     """Whether a run is of a GPU where the page needs one, and a workload of it is in as many runs or devices as the page needs."""
     if need in OF_GPU:
         return bool(each.run.info["device_name"])

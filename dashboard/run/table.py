@@ -285,7 +285,7 @@ def lines(data: RunData) -> Iterator[str]:
         yield f"{where}: {row['status']}: {row['detail']}"
     diagnostics = data.diagnostics
     of_run = diagnostics["workload"].isna() & diagnostics["severity"].isin(["warning", "error"]) | (
-        diagnostics["source"] == Source.NOT_REACHED
+        diagnostics["source"].isin([Source.NOT_REACHED, Source.FEWER_PROCESSES])
     )
     for row in diagnostics[of_run].to_dict("records"):
         yield f"{row['severity']}: {row['source']}: {row['text']}"

@@ -223,7 +223,11 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     variants = run.table("variants").to_dict("records")
     specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
     results = run.table("results").to_dict("records")
-    diagnostics = run.table("diagnostics").query("severity != 'info' or source in ('not_reached', 'load')").to_dict("records")
+    diagnostics = (
+        run.table("diagnostics")
+        .query("severity != 'info' or source in ('not_reached', 'fewer_processes', 'load')")
+        .to_dict("records")
+    )
     aside = set() if every else specimens
     is_interrupted = any(row["source"] == Source.INTERRUPTED for row in diagnostics)
     if results or run.info["kind"] == "recording":
@@ -308,12 +312,12 @@ def _grouped(rows: Iterable[Mapping[Any, Any]], key: Callable[[Mapping[Any, Any]
 
 
 def _kinds(findings: Sequence[Mapping[Any, Any]]) -> Iterator[tuple[str, bool]]:
-    """A line for each kind of finding, and whether it stands for several. What was not reached is told in full."""
-    reached = Source.NOT_REACHED
-    kinds = _grouped(findings, lambda row: (row["severity"], row["source"], row["text"] if row["source"] == reached else ""))
+    """A line for each kind of finding, and whether it stands for several. What the time limit left out is told in full."""
+    left_out = (Source.NOT_REACHED, Source.FEWER_PROCESSES)
+    kinds = _grouped(findings, lambda row: (row["severity"], row["source"], row["text"] if row["source"] in left_out else ""))
     for (severity, source, _), rows in sorted(kinds.items(), key=lambda kind: _SEVERITIES.index(kind[0][0])):
         if len(rows) == 1:
-            yield (rows[0]["text"] if source == reached else _finding(rows[0])), False
+            yield (rows[0]["text"] if source in left_out else _finding(rows[0])), False
         else:
             yield f"{severity}: {len(rows)} times {source}, the first: {_about(rows[0])}{rows[0]['text']}", True
 

@@ -1,7 +1,7 @@
 """The bar at the top of every page: the run, the workload and the case; and the table in which a run is chosen, named or deleted."""
 
 import argparse
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pandas as pd
@@ -9,10 +9,10 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
-from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
+from warpladder.dashboard.ui import pages, pinned, rows, runs, state, widgets
+from warpladder.dashboard.ui.rows import Column
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
-from warpladder.data.names import Source
 from warpladder.data.naming import Naming, NamingError
 from warpladder.data.words import first_of
 
@@ -21,7 +21,8 @@ _TABLE: Final = "table of runs"
 _MOST_CHARACTERS: Final = 40
 _MOST_BAD: Final = 5  # names of bad runs below a page
 _MOST_EXPLAINED: Final = 20
-_TABLE_PX: Final = 420
+_MOST_ROWS: Final = 14
+_EDITED: Final = "run that is edited"
 #: The query parameter of the ranks of a job: numbers with commas between them.
 _RANKS: Final = "ranks"
 _RANKS_SHOWN: Final = "ranks shown"
@@ -109,12 +110,11 @@ def _of_ranks(run: store.Run, name: str) -> store.Run:
 
 
 def _ended(listing: runs.Listing, name: str) -> tuple[str, ...]:
-    """Whether a recording finished, in a word; nothing of other runs, and of one that cannot be read."""
+    """How a recording ended; nothing of other runs, and of one that cannot be read."""
     run = listing.runs.get(name)
     if run is None or run.info["kind"] != "recording" or not runs.opens(run):
         return ()
-    found = runs.load(runs.as_recorded(run)).diagnostics["source"]
-    return ("not finished" if found.isin([Source.NOT_REACHED, Source.INTERRUPTED]).any() else "finished",)
+    return (runs.load(runs.as_recorded(run)).ending,)
 
 
 def _details(run: store.Run) -> str:
@@ -201,24 +201,22 @@ def table() -> None:
     every = run_index.newest_first(listing.index.values())
     text_of = {each.name: f"{each.title} {each.kind} {notes.get(each.run.path, '')} {each.name}".lower() for each in every}
     shown = [each for each in every if all(word in text_of[each.name] for word in words)]
-    key = f"{_TABLE} {st.session_state.get(_TABLE, 0)} {hash((*words, click))}"
-    chosen = widgets.table(
+    opened = rows.show(
+        _TABLE,
         pd.DataFrame([_row(each, notes) for each in shown], columns=list(_COLUMNS)),
-        height=_TABLE_PX if len(shown) > 10 else "content",
-        column_config=_COLUMNS,
-        column_order=[name for name in _COLUMNS if name != "note" or any(notes.values())],
-        key=key,
-        on_select="rerun",
-        selection_mode="single-row" if click == "edits" else "single-cell",
+        {name: each for name, each in _COLUMNS.items() if name != "note" or any(notes.values())},
+        title="Runs",
+        most=_MOST_ROWS,
     )
     st.caption(f"{len(shown):,} of {len(every):,} runs, the newest first.")
-    picked: Collection[Any] = chosen["selection"]["rows" if click == "edits" else "cells"]
-    places = [each[0] if isinstance(each, tuple | list) else each for each in picked]
-    if places and click == "opens":
-        st.session_state[_TABLE] = st.session_state.get(_TABLE, 0) + 1  # the button Back would repeat the click
-        pages.go(pages.HOME, **state.link(run=shown[places[0]].name))
-    if places:
-        edit(shown[places[0]], notes.get(shown[places[0]].run.path, ""))
+    if opened is not None and click == "opens":
+        pages.go(pages.HOME, **state.link(run=shown[opened].name))
+    if opened is not None:
+        st.session_state[_EDITED] = shown[opened].name
+    edited = next((each for each in shown if each.name == st.session_state.get(_EDITED)), None)
+    if edited and click == "edits":
+        st.markdown(f"**{plain(edited.title)}**")
+        edit(edited, notes.get(edited.run.path, ""))
 
 
 def edit(each: ListedRun, note: str) -> None:
@@ -258,7 +256,7 @@ def _row(each: ListedRun, notes: Any) -> dict[str, Any]:
         "run": label_of(each.run),
         "kind": each.kind,
         "device": each.facts.device.removeprefix("NVIDIA "),
-        "started": each.facts.started_at,
+        "started": f"{each.facts.started_at:%Y-%m-%d %H:%M}",
         "workloads": ", ".join(each.facts.workloads),
         "has": ", ".join(each.facts.marks),
         "of": "shipped" if each.shipped else "mine",
@@ -268,13 +266,13 @@ def _row(each: ListedRun, notes: Any) -> dict[str, Any]:
 
 #: Of a server that this machine alone reaches; no server has None.
 _OWN_ADDRESSES: Final = (None, "127.0.0.1", "localhost", "::1")
-_COLUMNS: Final[dict[str, Any]] = {
-    "run": st.column_config.TextColumn("Run", width=200),
-    "kind": st.column_config.TextColumn("Kind", width=80),
-    "device": st.column_config.TextColumn("Device", width=110),
-    "started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm", width=120),
-    "workloads": st.column_config.TextColumn("Workloads", width=130),
-    "has": st.column_config.TextColumn("Has besides times", width=110),
-    "of": st.column_config.TextColumn("Of", width=60),
-    "note": st.column_config.TextColumn("Note", width=120),
+_COLUMNS: Final = {
+    "run": Column("Run", 200),
+    "kind": Column("Kind", 80),
+    "device": Column("Device", 110),
+    "started": Column("Started (UTC)", 136, kind="figure"),
+    "workloads": Column("Workloads", 130),
+    "has": Column("Has besides times", 110),
+    "of": Column("Of", 66),
+    "note": Column("Note", 120),
 }

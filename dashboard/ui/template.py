@@ -52,6 +52,23 @@ def patterns(colors: Sequence[str]) -> list[str]:
     return result
 
 
+def apart_colors(colors: Sequence[str], paper: str) -> list[str]:
+    """The colours of areas, of which each one that came before is paler by a third, so that no two areas have the same colour."""
+    result: list[str] = []
+    for color in colors:
+        shade = color
+        while shade in result:
+            shade = _mixed(shade, paper)
+        result.append(shade)
+    return result
+
+
+def _mixed(color: str, other: str) -> str:
+    """A colour with a third of another one."""
+    pairs = ((int(color[place : place + 2], 16), int(other[place : place + 2], 16)) for place in (1, 3, 5))
+    return "#" + "".join(f"{round((2 * own + of_other) / 3):02X}" for own, of_other in pairs)
+
+
 def _linear(channel: float) -> float:
     return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
 

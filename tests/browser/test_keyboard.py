@@ -43,3 +43,63 @@ def test_tab_and_enter_lead_to_a_page_whose_answer_is_a_heading(
     tree = main.aria_snapshot()
     nameless = re.findall(r"^\s*- (?:button|link|combobox|textbox|radiogroup)(?: \[[^\]]*\])*:?$", tree, re.MULTILINE)
     assert not nameless, tree
+
+
+def focused(page: "sync_api.Page") -> str:
+    """The words of what has the focus, in a component of ours too."""
+    words: str = page.evaluate(
+        """() => { let at = document.activeElement;
+          while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+          return at.innerText; }"""
+    )
+    return words
+
+
+def cell(page: "sync_api.Page", table: str, row: int, column: int) -> "sync_api.Locator":
+    """A cell of a table whose rows lead somewhere; row -1 has the headings."""
+    grid = page.get_by_role("grid", name=re.compile(f"^{table}"))
+    expect(grid).to_be_visible(timeout=PATIENCE_MS)
+    return grid.locator(f'[data-at="{row},{column}"]')
+
+
+@pytest.mark.parametrize(
+    ("run", "table", "leads"),
+    [
+        ("trace", "What takes the time", r"/timeline\?.*window=\d+-\d+"),
+        ("gpu", "Best variant of each workload", r"/ladder\?.*workload=tensor_transpose"),
+    ],
+)
+def test_arrows_move_in_a_table_of_home_and_enter_opens_the_row(
+    page: "sync_api.Page", address: str, run: str, table: str, leads: str
+) -> None:
+    open_page(page, f"{address}/?run={run}")
+    cell(page, table, 0, 0).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    expect(page.get_by_role("heading", level=1, name="Home")).to_be_visible()
+    assert focused(page) == cell(page, table, 1, 1).inner_text()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(leads), timeout=PATIENCE_MS)
+    settle(page)
+    page.go_back()
+    expect(page.get_by_role("heading", level=1, name="Home")).to_be_visible(timeout=PATIENCE_MS)
+    settle(page)
+    expect(cell(page, table, 0, 0)).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_run_is_found_sorted_and_opened_with_the_keyboard_alone(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/?run=gpu")
+    page.get_by_role("button", name="gpu ▾").press("Enter")
+    cell(page, "Runs", 0, 0).focus()
+    names = [cell(page, "Runs", row, 0).inner_text() for row in range(3)]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(cell(page, "Runs", -1, 0)).to_have_attribute("aria-sort", "ascending")
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Home")
+    last = focused(page)
+    assert last >= max(names)
+    page.keyboard.press(" ")
+    expect(page.get_by_role("dialog")).to_have_count(0, timeout=PATIENCE_MS)
+    expect(page.locator(".st-key-choose-run")).to_contain_text(last[:20], timeout=PATIENCE_MS)

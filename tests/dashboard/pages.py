@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pandas as pd
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -43,6 +44,12 @@ def source(app: AppTest) -> str:
     """The one source that the page shows."""
     (data,) = _data(app, "warpladder_source")
     return "".join(part for _, part in data["tokens"])
+
+
+def rows(app: AppTest) -> pd.DataFrame:
+    """The first table whose rows lead somewhere, by its headings."""
+    shown = _data(app, "warpladder_rows")[0]
+    return pd.DataFrame(shown["rows"], columns=[each["label"] for each in shown["columns"]])
 
 
 def _data(app: AppTest, component: str) -> list[Any]:

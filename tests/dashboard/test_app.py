@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import choose_run, lead, plotted, run_of
+from tests.dashboard.pages import choose_run, lead, plotted, rows, run_of
 from tests.synthetic import made_runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import figures, store
@@ -107,25 +107,15 @@ def test_a_run_damaged_behind_its_footer_says_so_and_leaves_the_others_open(open
 
 def test_overview_gives_the_figures_with_interval_n_and_what_the_checks_distrust(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="gpu")
-    frame = app.main.dataframe[0].value.set_index("workload")
-    assert frame["best"].to_dict() == {"conv2d": "v04_sliding", "tensor_transpose": "v05_swizzled"}
+    frame = rows(app).set_index("Workload")
+    assert frame["Best rung"].to_dict() == {"conv2d": "v04_sliding", "tensor_transpose": "v05_swizzled"}
     # 8 * 8192^2 bytes at 0.985 of 4000 GB/s, and 1.5 us.
-    assert frame.loc["conv2d", "time"] == pytest.approx(137_760, rel=0.005)
-    assert [len(percents) for percents in frame["sizes"]] == [5, 3], "a bar for each size"
-    assert frame.loc["conv2d", "checks"].startswith("⚠")
+    assert float(frame.loc["conv2d", "Time"].partition(" µs ±")[0]) == pytest.approx(137.76, rel=0.005)
+    assert [len(percents) for percents in frame["By size"]] == [5, 3], "a bar for each size"
+    assert frame.loc["conv2d", "⚠"].startswith("⚠")
     text = words(app)
     assert "n ≥ 20" in text and "95 % intervals" in text
     assert "conv2d: 1 cell flagged: throttling" in text
-
-
-def test_a_click_on_a_row_of_the_overview_leads_to_its_ladder(open_app: Open, synthetic: Path) -> None:
-    app = open_app(synthetic, run="gpu")
-    row = list(app.main.dataframe[0].value["workload"]).index("conv2d")
-    app.session_state["overview table own 0"] = {"selection": {"rows": [], "columns": [], "cells": [[row, "time"]]}}
-    app.run()
-    assert not app.exception and app.markdown[0].value == "# Ladder"
-    assert chosen_of(app) == {"run": "gpu", "workload": "conv2d", "case.n": "8192"}
-    assert app.selectbox(key="choose workload").value == "conv2d"
 
 
 def test_a_choice_goes_into_the_url_and_the_url_gives_the_same_page_again(open_app: Open, synthetic: Path) -> None:
@@ -215,7 +205,7 @@ def test_a_run_that_is_gone_is_said_to_be_and_nothing_takes_its_place(open_app: 
     for _ in range(2):
         assert "The link asks for run gone, which is not here" in words(app)
         assert chosen_of(app) == {"run": "gone"} and not plotted(app)
-        assert set(app.main.dataframe[0].value["run"]) == {"gpu", "host"}, "the runs to choose from"
+        assert set(rows(app)["Run"]) == {"gpu", "host"}, "the runs to choose from"
         app.run()
 
 

@@ -321,7 +321,7 @@ def _every_cell(comparison: Comparison) -> None:
         column_order=list(_CELL_COLUMNS),
     )
     new = f" {len(comparison.new)} more cells are in B alone." if comparison.new else ""
-    st.caption(f"{len(rows)} cells. Choose a row to see its samples, sources and counters.{new}")
+    st.caption(f"{len(rows)} cells. Choose a row (Shift+Space) to see its samples, sources and counters.{new}")
 
 
 def _recordings(other: store.Run, run: store.Run, comparison: Comparison) -> None:

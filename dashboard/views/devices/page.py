@@ -72,10 +72,13 @@ def _no_other_device(run: store.Run) -> NoReturn:
 
 def _record(why: str, command: str) -> NoReturn:
     """Say why there is nothing to show, with the command that changes it and runs that have something. Ends the page."""
-    st.info(plain(why))
-    st.code(command, language="bash")
-    widgets.offer_runs()
-    pages.end()
+
+    def say() -> None:
+        st.info(plain(why))
+        st.code(command, language="bash")
+        widgets.offer_runs()
+
+    pages.end(say)
 
 
 def _choose_show(shown: charts.Shown) -> charts.Show:

@@ -4,12 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from warpladder.dashboard.compare import overview as queries
 from warpladder.dashboard.compare.changes import sentence
@@ -28,7 +26,8 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.trace.parts import IN_APP
-from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
+from warpladder.dashboard.ui import pages, pinned, rows, runs, state, widgets
+from warpladder.dashboard.ui.rows import Column
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views import VIEWS
 from warpladder.dashboard.views.home import chart, query
@@ -39,8 +38,6 @@ from warpladder.data import store
 from warpladder.data.words import cut
 from warpladder.installation import ROOT
 
-_ROW_PX: Final = 28
-_MOST_ROWS: Final = 60  # more scroll in the table; fewer scroll with the page
 #: A winner below this percentage of its floor has something to gain.
 _NEAR: Final = 90.0
 _RUN_CHARACTERS: Final = 26
@@ -166,25 +163,31 @@ def _trace(run: store.Run) -> None:
 
 def _findings(run: store.Run) -> None:
     frame = runs.ask(run, query.findings)
-    columns = [name for name in _FINDINGS if frame[name].astype(str).str.len().any()]
-    chosen = widgets.table(
-        frame.assign(time_ns=frame["time_ns"] / 1e6),
-        column_order=columns,
-        column_config=_FINDINGS,
-        height="content",
-        key=_key("findings"),
-        on_select="rerun",
-        selection_mode="single-cell",
+    texts = frame.assign(
+        time_ns=[format_duration(each) for each in frame["time_ns"]],
+        percent=[format_percent(each) for each in frame["percent"]],
+        runs=[f"{each:,}" for each in frame["runs"]],
     )
-    st.caption("Kernels that overlap count each. Click a row for its longest execution on the Timeline.")
-    if cells := chosen["selection"]["cells"]:
-        _turn("findings")
-        row = frame.iloc[cells[0][0]]
+    columns = {name: each for name, each in _FINDINGS.items() if texts[name].str.len().any()}
+    values = {name: frame[name].tolist() for name in ("time_ns", "percent", "runs")}
+    opened = rows.show("findings", texts, columns, title="What takes the time", values=values)
+    words = "Kernels that overlap count each. Click a row, or press Enter, for its longest execution on the Timeline."
+    _below_table(words, frame, "findings")
+    if opened is not None:
+        row = frame.iloc[opened]
         lanes = runs.share(runs.as_recorded(run), build)
         begin = lanes.begin_ns if lanes else 0
         margin = max(int(row["end_ns"] - row["begin_ns"]), 1_000)
         first, last = int(row["begin_ns"]) - begin - margin, int(row["end_ns"]) - begin + margin
         pages.go("timeline", **state.link(window=f"{max(first, 0)}-{last}"))
+
+
+def _below_table(words: str, frame: pd.DataFrame, name: str, help: str | None = None) -> None:
+    """Words about a table, and a button that saves it."""
+    about, save = st.columns([0.93, 0.07], vertical_alignment="center")
+    about.caption(plain(words), help=help)
+    with save:
+        widgets.save_csv("CSV", frame, f"{name}.csv", f"save {name}")
 
 
 def _job(run: store.Run) -> None:
@@ -269,26 +272,19 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
     Args:
         whose: `own`, or `others`, whose table names the run of each line.
     """
-    place = f"overview table {whose}"
     lines = [each.line for each in shown]
     frame = frame_of(lines, [_dated(each.run) for each in shown])
-    chosen = st.dataframe(
-        styled(frame, lines),
-        hide_index=True,
-        height=_ROW_PX * min(len(frame), _MOST_ROWS) + 38,
-        row_height=_ROW_PX,
-        placeholder=NOTHING,
-        column_order=[name for name in _columns(frame) if name != "run" or whose == "others"],
-        column_config=_COLUMNS,
-        key=_key(place),
-        on_select="rerun",
-        selection_mode="single-cell",
-        alt="Best variant of each workload and precision",
+    columns = {name: _COLUMNS[name] for name in _columns(frame) if name != "run" or whose == "others"}
+    opened = rows.show(
+        f"overview {whose}",
+        written(frame, lines),
+        columns,
+        title=f"Best variant of each {'workload' if whose == 'own' else 'other workload'} and precision",
+        values={name: frame[name].tolist() for name in _WORDED},
     )
-    if cells := chosen["selection"]["cells"]:
-        _turn(place)
-        _open(shown[cells[0][0]])
-    st.caption(plain(_how(shown)), help=plain(run_index.RULE))
+    if opened is not None:
+        _open(shown[opened])
+    _below_table(_how(shown), frame, f"overview-{whose}", plain(run_index.RULE))
     named = [(f"{each.workload}, {word(each.precision)}", each) for each in (one.line.best for one in shown)]
     if ties := [f"{name}: {each.variant} with {each.tied_with}" for name, each in named if each.tied_with]:
         st.caption(plain(f"{TIED.strip()} tied: {'; '.join(ties)}"))
@@ -300,15 +296,6 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
         with st.expander(f"Distrusted: {len(reasons)} reasons" if len(reasons) > 1 else "Distrusted: 1 reason"):
             for workload, reason in reasons:
                 st.caption(plain(f"{workload}: {reason}"))
-
-
-def _key(place: str) -> str:
-    """The key of a table. It changes after each click, because the browser's back button would repeat the old click."""
-    return f"{place} {st.session_state.get(place, 0)}"
-
-
-def _turn(place: str) -> None:
-    st.session_state[place] = st.session_state.get(place, 0) + 1
 
 
 def _open(each: _ShownLine) -> None:
@@ -340,7 +327,7 @@ def _how(shown: list[_ShownLine]) -> str:
     last += f" Of {alone}, the times on 1 GPU; the page Devices has those of several." if alone else ""
     return (
         f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
-        f"cases.{last} Click a row for its ladder."
+        f"cases.{last} Click a row, or press Enter, for its ladder."
     )
 
 
@@ -373,31 +360,25 @@ def _dated(run: store.Run) -> str:
 
 
 _COLUMNS: Final = {
-    "workload": st.column_config.TextColumn("Workload", width=116),
-    "precision": st.column_config.TextColumn("Prec.", width=54, help="The precision of the products."),
-    "sizes": st.column_config.BarChartColumn(
-        "By size", width=56, y_min=0, y_max=100, help="% of floor of the fastest rung at each size, the smallest first."
-    ),
-    "floor": st.column_config.NumberColumn("Of floor", width=62, help="At the largest size."),
-    "best": st.column_config.TextColumn("Best rung", width=202),
-    "time": st.column_config.NumberColumn("Time", width=102, help="Median, and half of its 95 % interval."),
-    "speedup": st.column_config.NumberColumn("Speedup", width=62, help="Over the baseline of the workload."),
+    "workload": Column("Workload", 116),
+    "precision": Column("Prec.", 54, "The precision of the products."),
+    "sizes": Column("By size", 64, "% of floor of the fastest rung at each size, the smallest first.", "bars"),
+    "floor": Column("Of floor", 68, "At the largest size.", "figure"),
+    "best": Column("Best rung", 202),
+    "time": Column("Time", 116, "Median, and half of its 95 % interval.", "figure"),
+    "speedup": Column("Speedup", 76, "Over the baseline of the workload.", "figure"),
     # A name that is too long is cut at its end, and never the figure before it.
-    "peer": st.column_config.NumberColumn(
-        "Over best peer", width=146, alignment="left", help="The peer's time over that of the best rung."
-    ),
-    "checks": st.column_config.TextColumn("⚠", width=36, help="Reasons to distrust the figures of the workload: see below."),
-    "run": st.column_config.TextColumn("Run", width=160),
+    "peer": Column("Over best peer", 146, "The peer's time over that of the best rung."),
+    "checks": Column("⚠", 40, "Reasons to distrust the figures of the workload: see below."),
+    "run": Column("Run", 160),
 }
 _FINDINGS: Final = {
-    "what": st.column_config.TextColumn("What takes the time", width=262),
-    "time_ns": st.column_config.NumberColumn("Time, ms", width=78, format="%.4g"),
-    "percent": st.column_config.NumberColumn(
-        "Share, %", width=74, help="Of the time of the GPUs from first to last work.", format="%.3g"
-    ),
-    "runs": st.column_config.NumberColumn("Executions", width=90, format="%d"),
-    "operator": st.column_config.TextColumn("Operator or range", width=130, help="Around the launch of the longest execution."),
-    "line": st.column_config.TextColumn("Line", width=130, help="Of Python, where the profiler recorded it."),
+    "what": Column("What takes the time", 262),
+    "time_ns": Column("Time", 78, kind="figure"),
+    "percent": Column("Share", 70, "Of the time of the GPUs from first to last work.", "figure"),
+    "runs": Column("Executions", 92, kind="figure"),
+    "operator": Column("Operator or range", 130, "Around the launch of the longest execution."),
+    "line": Column("Line", 190, "Of Python, where the profiler recorded it.", "path"),
 }
 _LIMITS: Final = {
     "variant": st.column_config.TextColumn("Kernel or variant", width=170),
@@ -438,30 +419,14 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> Styler:
+def written(frame: pd.DataFrame, lines: Sequence[Line]) -> pd.DataFrame:
     """The frame with words in place of figures: units, intervals and names."""
-    distinct = {name: _distinct(frame[name].astype(float)) for name in _WORDED}
-    # One formatter a column, because a subset for each cell takes a second in pandas.
-    words: Any = zip(*map(_words, lines), strict=True)
-    texts: dict[Any, Any] = {
-        name: dict(zip(distinct[name], of_name, strict=True)).__getitem__ for name, of_name in zip(_WORDED, words, strict=True)
-    }
-    return frame.assign(**distinct).style.format(texts, na_rep=NOTHING)
+    return frame.assign(**dict(zip(_WORDED, map(list, zip(*map(_words, lines), strict=True)), strict=True)))
 
 
 def _over_peer(best: Cell) -> str:
     """`1.90× npp`, or `tied with npp`."""
     return f"{'tied with' if best.over_peer_verdict == 'tied' else format_ratio(best.over_peer.value)} {best.peer}"
-
-
-def _distinct(values: "pd.Series[float]") -> "pd.Series[float]":
-    """The figures with equal ones moved apart by the least that a float can, so that each has its own words."""
-    numbers = values.to_numpy(copy=True)
-    for place, value in enumerate(numbers):
-        while (numbers[:place] == value).any():
-            value = np.nextafter(value, np.inf)
-        numbers[place] = value
-    return pd.Series(numbers, values.index)
 
 
 def _words(line: Line) -> tuple[str, ...]:

@@ -294,10 +294,13 @@ def _no_code(data: RunData) -> None:
 def _no_code_of(chosen: _Chosen) -> None:
     """Name the kernels of a cell whose code is not known, and say what records it."""
     names = ", ".join(dict.fromkeys(kernel.name for kernel in chosen.kernels))
-    st.info(plain(f"The machine code of {chosen.name} is not known. It launches {names}."))
-    st.markdown("A library's code is recorded together with its counters, on a machine with Nsight Compute:")
-    st.code(_COUNT.format(workload=chosen.cell.workload), language="bash")
-    pages.end()
+
+    def say() -> None:
+        st.info(plain(f"The machine code of {chosen.name} is not known. It launches {names}."))
+        st.markdown("A library's code is recorded together with its counters, on a machine with Nsight Compute:")
+        st.code(_COUNT.format(workload=chosen.cell.workload), language="bash")
+
+    pages.end(say)
 
 
 def _families(code: Code) -> list[int]:

@@ -33,6 +33,7 @@ from warpladder.dashboard.ui.template import (
     Look,
     above_ceiling,
     add_points,
+    apart_colors,
     blank,
     drawn_beside,
     hover,
@@ -220,7 +221,7 @@ def best_strip(
         room = _STRIP_CHARACTERS // len(sizes)
         labels[at] = "<br>".join([*lines, text(_margin(winner, 1.4 * room))])
         hovers[at] = _strip_hover(winner)
-    colors = [look.style(workload, name).color for name in names]
+    colors = apart_colors([look.style(workload, name).color for name in names], look.tones.paper)
     # The one of black and white with more contrast (W3C).
     readable = ["#000000" if luminance(color) > 0.179 else "#ffffff" for color in colors]
     edges = np.linspace(0, 1, len(names) + 1)

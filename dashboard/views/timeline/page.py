@@ -336,7 +336,7 @@ def _tables(run: store.Run, seen: VisibleWork, brief: Mapping[str, str], measure
         _choose_kernel(run, table_of_kernels)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         span = "measured span" if measured else "window, or to a measured span"
-        st.caption(f"Times are cut to the {span}. All streams count. A chosen kernel is searched for.")
+        st.caption(f"Times are cut to the {span}. All streams count. A chosen kernel (Shift+Space) is searched for.")
         for what, frame in (("GPUs", table_of_gpus), ("Kernels", table_of_kernels)):
             if len(frame):
                 widgets.save_csv(f"{what} as CSV", frame, f"timeline-{what.lower()}.csv", f"download {what}")

@@ -92,6 +92,7 @@ def verdict(data: RunData, root: Path) -> Verdict:
         _counted(len(unsteady(data)), "time", "known only roughly"),
         _counted(len(stale_variants(data, root)), "source", "changed since"),
         "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",
+        "how far processes differ is not known" if (found["source"] == Source.FEWER_PROCESSES).any() else "",
     )
     passed = _PROFILED if data.info["kind"] in ("import", "job") else _MEASURED
     missing = _NOT_COLLECTED if ((found["severity"] == "error") & of_tool).any() else ""

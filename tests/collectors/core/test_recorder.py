@@ -220,7 +220,7 @@ def test_another_process_starts_only_if_it_has_the_time_that_the_first_one_took(
     samples = run.table("samples")
     assert samples["process"].nunique() == processes
     assert samples.query("twin == 0").groupby(["case", "variant", "scope"]).size().min() >= 6
-    said = run.table("diagnostics").query(f"source == '{Source.NOT_REACHED}'")["text"].tolist()
+    said = run.table("diagnostics").query(f"source == '{Source.FEWER_PROCESSES}'")["text"].tolist()
     assert any(f"of {processes} and not of 3 processes" in text for text in said) == (processes < 3)
 
 

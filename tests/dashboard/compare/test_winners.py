@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ from warpladder.dashboard import report
 from warpladder.dashboard.compare import overview as overviews
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.compare.within_run import speedups
-from warpladder.dashboard.core.cell import Baseline, Timing
+from warpladder.dashboard.core.cell import Baseline, Cell, Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
-from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.ui.template import Theme, look
 from warpladder.dashboard.views.home import chart as overview_chart
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladders
@@ -341,3 +342,15 @@ def test_six_samples_decide(tmp_path: Path) -> None:
         "faster",
     ]
     assert summary.figures(data)["best"].tolist() == ["v02_b"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_two_winners_of_the_tiles_share_a_colour(theme: Theme) -> None:
+    """The names torch_compile and v12_flat_rows have one colour."""
+    data = load(store.open_run(store.RECORDED / "20261127T083255Z-h200-mlp-elementwise-c6cf"))
+    found = winners.best_per_size(data, "mlp_elementwise", Timing("device", "cold"))[-2:]
+    names = ("v12_flat_rows", "torch_compile")
+    both = [replace(each, cell=Cell(**{**vars(each.cell), "variant": name})) for name, each in zip(names, found, strict=True)]
+    strip = sizes_chart.best_strip(both, look(data, theme), "mlp_elementwise", "device time")
+    colors = {color for _, color in strip.figure.data[0].colorscale}
+    assert len(colors) == 2

@@ -8,10 +8,12 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import choose_run, plotted, run_of
+from tests.dashboard.pages import choose_run, plotted, rows, run_of
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.data import store
+from warpladder.data.names import Source
+from warpladder.data.schema import TABLES
 
 __all__ = ["open_app"]
 
@@ -26,6 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dated(made_runs.write(made, name, rounds=6), day)
     dated(made_runs.write_precisions(made, "products", rounds=6), 3)
     made_runs.write_host_run(made, "host", rounds=6)
+    products = tuple(each for each in made_runs.PRECISIONS if each.kind == "host")
+    made_runs.write_variants(made, "products on a host", "", products, 6, 9, on_gpu=False)
     made_sweeps.write_counted(made, "counted")
     made_traces.write(made, "trace")
     return made
@@ -65,6 +69,39 @@ def test_a_link_to_a_run_without_the_workload_says_so_and_shows_no_other(open_ap
     assert not plotted(app)
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "shown"),
+    [
+        ("", "", "finished"),
+        (Source.FEWER_PROCESSES, "the rounds are of 1 and not of 3 processes, since another one does not fit", "finished"),
+        (
+            Source.NOT_REACHED,
+            "15 of 25 cases not reached within 60 s of measuring; to measure all: warpladder record",
+            "finished; 15 of 25 cases not reached within 60 s of measuring",
+        ),
+        (Source.INTERRUPTED, "the run was interrupted; what was finished by then is kept", "interrupted"),
+        (Source.CUT_OFF, "the recording's process was killed before it was done", "killed before its end"),
+    ],
+)
+def test_the_bar_tells_how_a_recording_ended(open_app: Open, tmp_path: Path, source: str, text: str, shown: str) -> None:
+    run = made_runs.write_host_run(tmp_path, "spare", rounds=6)
+    if source:
+        file = run / "diagnostics.parquet"
+        schema = pq.read_schema(run / "diagnostics.parquet") if file.exists() else TABLES["diagnostics"].arrow
+        told = made_runs.row("diagnostics", severity="info", source=source, text=text)
+        pq.write_table(pa.Table.from_pylist([told], schema), file)
+    caption = next(each.value for each in open_app(tmp_path, run="spare").main.caption if "recording" in each.value)
+    assert caption.replace("\\", "").endswith(f" · recording · {shown}")
+
+
+@pytest.mark.parametrize("name", ["trace", "counted"])
+def test_the_bar_tells_of_no_import_that_it_finished(open_app: Open, folder: Path, name: str) -> None:
+    app = open_app(folder, run=name)
+    (caption,) = (each.value for each in app.main.caption if " UTC" in each.value)
+    imported = store.find_run(name, [folder]).info["kind"] == "import"
+    assert ("finished" in caption) == (not imported)
+
+
 def test_a_run_brings_its_own_workload(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", workload="conv2d")
     choose_run(app, "products")
@@ -91,9 +128,9 @@ def test_the_menu_has_the_pages_that_apply_to_the_run(open_app: Open, folder: Pa
         app = open_app(folder, run=run)
         return list(app.session_state["pages in the menu"])
 
-    variants = ["ladder", "sizes", "devices", "compare", "reports"]
-    assert of("newer") == ["home", *variants, "why", "trust"]
-    assert of("host") == ["home", *variants, "trust"]
+    assert of("newer") == ["home", "ladder", "sizes", "devices", "compare", "reports", "why", "trust"]
+    assert of("host") == ["home", "ladder", "sizes", "devices", "reports", "trust"], "no other run of the host to compare with"
+    assert of("products on a host") == ["home", "ladder", "sizes", "devices", "trust"], "no report on products"
     assert of("trace") == ["home", "time", "timeline", "transfers", "trust"]
 
 
@@ -101,15 +138,15 @@ def test_a_run_is_found_by_a_word_and_by_its_note(open_app: Open, tmp_path: Path
     for name in ("kept", "spare"):
         made_runs.write_host_run(tmp_path, name, rounds=6)
     app = open_app(tmp_path, run="gone")  # shows the table of runs, as the button of the bar does
-    assert sorted(app.main.dataframe[0].value["run"]) == ["kept", "spare"]
+    assert sorted(rows(app)["Run"]) == ["kept", "spare"]
     app.text_input(key="runs that contain").set_value("spare").run()
-    assert list(app.main.dataframe[0].value["run"]) == ["spare"]
+    assert list(rows(app)["Run"]) == ["spare"]
 
     (spare,) = (run for run in store.list_runs([tmp_path])[0] if run.run_id == "spare")
     store.set_note(spare, "before tiling")
     assert store.notes([tmp_path]) == {spare.path: "before tiling"}
     app.text_input(key="runs that contain").set_value("tiling").run()
-    assert list(app.main.dataframe[0].value["note"]) == ["before tiling"]
+    assert list(rows(app)["Note"]) == ["before tiling"]
 
 
 def _editor(folder: str) -> None:

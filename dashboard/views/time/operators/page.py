@@ -133,7 +133,9 @@ def _kernels(run: store.Run, by: By, row: Any) -> None:
     answer = f"launched {format_duration(total)} of device work" if len(frame) else "launched nothing"
     st.markdown(f"## {plain(f'{name} and the operators inside it {answer}')}")
     details = [f"{each}: {row[each]}" for each in queries.DETAILS[by] if row[each]]
-    st.caption(plain(" · ".join(["Choose another operator in the table or the chart.", *map(_one_line, details)])))
+    st.caption(
+        plain(" · ".join(["Choose another operator in the table (Shift+Space) or the chart.", *map(_one_line, details)]))
+    )
     if frame.empty:
         return
     shown = frame.assign(total_ms=frame["total_ns"] / _MS, mean_us=frame["mean_ns"] / _US)

@@ -132,7 +132,7 @@ def _texts(run: store.Run) -> None:
         },
     )
     more = f", the first {_MOST_TEXTS:,} shown" if len(matching) > _MOST_TEXTS else ""
-    st.caption(f"{len(matching):,} of {len(every):,} texts{more}. Choose rows to make a pattern of them.")
+    st.caption(f"{len(matching):,} of {len(every):,} texts{more}. Choose rows (Shift+Space) to make a pattern of them.")
 
 
 def _choose_texts() -> None:

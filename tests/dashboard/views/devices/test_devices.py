@@ -195,8 +195,9 @@ def test_beside_a_run_of_a_host_other_devices_are_called_by_their_processors(own
 
 def test_with_one_device_alone_the_page_has_the_command_that_records_on_another(tmp_path: Path, open_app: Open) -> None:
     write(tmp_path, "a", 0)
-    app = open_app(tmp_path, "devices", run="a")
+    app = open_app(tmp_path, "devices", run="a", section="devices")
     assert "Only NVIDIA H100 80GB HBM3 has times of w." in words(app)
+    assert app.main.info[0] in app.main.children.values(), "below the choices, and not beside them"
     assert app.main.code[0].value == "warpladder record w"
 
 

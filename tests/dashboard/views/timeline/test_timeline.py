@@ -64,6 +64,14 @@ def test_streams_stand_above_threads_process_by_process_and_overlapping_work_get
     assert (lanes.begin_ns, lanes.end_ns) == (0, 12_300), "a range that was never closed lasts to the end of the trace"
 
 
+@pytest.mark.parametrize(
+    ("call", "api"), [("hipLaunchKernel", "HIP API"), ("cuLaunchKernel", "CUDA API"), ("clEnqueue", "API calls")]
+)
+def test_calls_stand_in_a_lane_of_their_api(tmp_path: Path, call: str, api: str) -> None:
+    calls = [{"correlation": 1, "process": 1, "thread": 2, "start_ns": 0, "end_ns": 10, "name": call}]
+    assert [lane.label for lane in lanes_of(write_trace(tmp_path, api_calls=calls)).lanes] == [api]
+
+
 def test_no_event_of_a_lane_overlaps_another_whatever_the_trace() -> None:
     generator = np.random.default_rng(3)
     for longest in (3, 30, 3_000):
