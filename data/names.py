@@ -55,6 +55,8 @@ DONE_TWICE: Final = "done twice, and the time more taken off: its results choose
 class Fact(StrEnum):
     """Column `what` of table `experiments`, of the experiments `fact` and `access`."""
 
+    LAUNCHES = "launches"
+    PART = "time of the kernel, of all launches"
     BLOCKS = "blocks"
     THREADS = "threads of a block"
     MULTIPROCESSORS = "multiprocessors"

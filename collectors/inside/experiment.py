@@ -35,7 +35,7 @@ from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
 from warpladder.data.occupancy import limits_of, occupancy
 from warpladder.data.statistics import median_interval
 from warpladder.workloads import registry
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Step, Workload, format_params, kernels_of
+from warpladder.workloads.api import Case, CudaVariant, Launch, Pageable, Params, Step, Workload, format_params, kernels_of
 
 Row = dict[str, Any]
 Interval = tuple[float, float, float]
@@ -57,6 +57,9 @@ _CYCLES_OF_A_READING: Final = 32
 _RESOLUTION_NS: Final = 64.0
 #: Outputs differ less where sums are added in another order.
 _SAME: Final = 1e-4
+#: Launches that are timed to know which kernel takes the most time, and samples of each.
+_MOST_LAUNCHES: Final = 64
+_SAMPLES: Final = 3
 
 
 @dataclass(frozen=True)
@@ -188,9 +191,46 @@ class Inside:
         return names
 
     @cached_property
+    def _launch_ns(self) -> tuple[float, ...]:
+        """The time of each launch: that of the steps up to it, less that of the steps before it. Where it cannot be timed so, the number of
+        its threads stands for it."""
+        step = "launches one by one"
+        if step in self.skip or not 1 < len(self.launches) <= _MOST_LAUNCHES:
+            return tuple(float(np.prod(each.grid)) * float(np.prod(each.block)) for each in self.launches)
+        self.tell(step)
+        steps = self.variant.launches(self.case, self.config)
+        ends = [number + 1 for number, step in enumerate(steps) if isinstance(step, Launch)]
+        return tuple(np.maximum(np.diff([0.0, *map(self._until_ns, ends)]), 0.0))
+
+    def _until_ns(self, steps: int) -> float:
+        """The time of the first steps of the variant."""
+        begun = replace(
+            self.variant, launches=lambda case, config: self.variant.launches(case, config)[:steps], end_to_end=Pageable()
+        )
+        operation, _ = self._bench.prepare_altered(begun, self.config, self._original)
+        self._bench.run(operation)
+        return min(float(self._bench.sample(operation, HOT, number).duration_ns) for number in range(1, _SAMPLES + 1))
+
+    @cached_property
+    def _kernel_ns(self) -> Mapping[str, float]:
+        """The time of each kernel, of all its launches."""
+        found = dict.fromkeys((each.kernel for each in self.launches), 0.0)
+        for launch, ns in zip(self.launches, self._launch_ns, strict=True):
+            found[launch.kernel] += ns
+        return found
+
+    @cached_property
     def longest(self) -> Launch:
-        """The launch whose kernel is looked into: the one with the most threads."""
-        return max(self.launches, key=lambda each: float(np.prod(each.grid)) * float(np.prod(each.block)))
+        """The launch whose kernel is looked into: the longest one of the kernel that takes the most time."""
+        kernel = max(self._kernel_ns, key=self._kernel_ns.__getitem__)
+        launches = [each for each in zip(self._launch_ns, self.launches, strict=True) if each[1].kernel == kernel]
+        return max(launches, key=lambda each: each[0])[1]
+
+    @cached_property
+    def _alike(self) -> int:
+        """The launches of the kernel, if all are as large as the longest; else 0: each writes its records over those before."""
+        sizes = [(each.grid, each.block) for each in self.launches if each.kernel == self.longest.kernel]
+        return len(sizes) if len(set(sizes)) == 1 else 0
 
     @cached_property
     def _symbol(self) -> str:
@@ -323,7 +363,9 @@ class Inside:
     def _facts(self) -> Iterator[Row]:
         launch, kernel = self.longest, self._original.kernels[self.longest.kernel]
         device, blocks, threads = self._bench.device, int(np.prod(launch.grid)), int(np.prod(launch.block))
-        facts: dict[str, float] = {Fact.BLOCKS: blocks, Fact.THREADS: threads, Fact.MULTIPROCESSORS: device.sm_count}
+        part = self._kernel_ns[self.longest.kernel] / (sum(self._launch_ns) or 1.0)
+        facts: dict[str, float] = {Fact.LAUNCHES: len(self.launches), Fact.PART: part}
+        facts |= {Fact.BLOCKS: blocks, Fact.THREADS: threads, Fact.MULTIPROCESSORS: device.sm_count}
         if limits := limits_of(device.arch):
             shared = kernel.static_shared_bytes + launch.dynamic_shared_bytes
             facts[Fact.RESIDENT_BLOCKS] = occupancy(limits, threads, kernel.registers, shared).blocks
@@ -337,7 +379,10 @@ class Inside:
             )
 
     def _of_probes(self) -> Iterator[Row]:
-        """Stages, and the time in which multiprocessors have a block; then the waits, whose lengths depend on them."""
+        """Stages, and the time in which multiprocessors have a block; then the waits, whose lengths depend on them. None of a kernel that has
+        launches of several sizes."""
+        if not self._alike:
+            return
         name, launch = "probes", self.longest
         probes = marks.probed(self.module, self._symbol, int(np.prod(launch.grid)), -(-int(np.prod(launch.block)) // 32))
         if not self.build({name: _Altered(probes.module, (marks.RECORDS,))}):
@@ -406,7 +451,7 @@ class Inside:
         in_sequence = marks.in_sequence(ran)
         for name, (mark, lengths, times) in waits.items():
             if name in names:
-                added = np.array([length / cycles * ns * times * in_sequence for length in lengths])
+                added = np.array([length / cycles * ns * times * in_sequence * self._alike for length in lengths])
                 took = np.array([self._times[Entry(name, length)] for length in lengths])
                 doubt = _CYCLES_OF_A_READING / (lengths[-1] - lengths[0]), _RESOLUTION_NS / (added[-1] - added[0])
                 yield self._delay(

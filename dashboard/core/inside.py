@@ -139,8 +139,20 @@ class Inside:
         return str(self._rows[0]["kernel"])
 
     @property
+    def part(self) -> float:
+        """The kernel's part of the time of all launches."""
+        part = self.fact(Fact.PART)
+        return 1.0 if part is None else part
+
+    @property
+    def about(self) -> str:
+        """The kernel that was looked into, and its part of the time where there are more launches than one."""
+        launches = self.fact(Fact.LAUNCHES) or 1
+        return f"{self.kernel} ({self.part:.0%} of the time of {launches:.0f} launches)" if launches > 1 else self.kernel
+
+    @property
     def original_ns(self) -> float:
-        """The time of the kernel."""
+        """The time of the operation."""
         return float(self.of(Experiment.TIME, "original")[0]["value"])
 
     @property
@@ -241,7 +253,7 @@ class Inside:
         busy, blocks, sms = self.fact(Fact.BUSY), self.fact(Fact.BLOCKS), self.fact(Fact.MULTIPROCESSORS)
         if busy is None or blocks is None or sms is None:
             return
-        share = 1 - busy
+        share = self.part * (1 - busy)
         if blocks < sms:
             yield Finding(Cause.TOO_FEW_BLOCKS, share, None, "", f"{blocks:.0f} blocks for {sms:.0f} multiprocessors")
             return
@@ -258,7 +270,7 @@ class Inside:
         lanes = self.fact(Fact.LANES)
         if lanes is not None:
             detail = f"{lanes:.3g} of 32 lanes are active in an instruction"
-            yield Finding(Cause.DIVERGENCE, rest * (1 - lanes / 32), None, "", detail)
+            yield Finding(Cause.DIVERGENCE, min(rest, self.part) * (1 - lanes / 32), None, "", detail)
 
 
 def sentence(inside: Inside) -> str:

@@ -45,7 +45,7 @@ def _cells(rows: Sequence[Row]) -> Iterator[list[Row]]:
 def _of_cell(rows: Sequence[Row]) -> Iterator[str]:
     first, inside = rows[0], Inside(rows)
     config = f"[{first['config']}]" if first["config"] else ""
-    yield f"{first['workload']} {first['case']}  {first['variant']}{config}  {first['kernel']}"
+    yield f"{first['workload']} {first['case']}  {first['variant']}{config}  {inside.about}"
     if not inside.of(Experiment.TIME, "original"):
         yield "  no experiment could be made: `warpladder summary RUN` has the reason"
         return

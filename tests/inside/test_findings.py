@@ -74,6 +74,16 @@ def test_multiprocessors_without_a_block(blocks: float, cause: Cause) -> None:
     assert finding.cause is cause and finding.share == pytest.approx(0.7)
 
 
+def test_of_a_kernel_among_others_multiprocessors_and_lanes_explain_no_more_than_its_part() -> None:
+    part = row("fact", "time of the kernel, of all launches", 0.5), row("fact", "launches", 9)
+    (few,) = Inside(rows_of(*part, row("fact", "time with a block, of all multiprocessors", 0.3), blocks=32)).findings()
+    assert few.share == pytest.approx(0.35)
+    (idle,) = Inside(rows_of(*part, row("fact", "active lanes of an instruction", 8))).findings()
+    assert (idle.cause, idle.share) == (Cause.DIVERGENCE, pytest.approx(0.375))
+    first = text.lines(rows_of(*part)).splitlines()[0]
+    assert first == "w n=1  v  k (50% of the time of 9 launches)"
+
+
 def test_lanes_explain_what_nothing_else_does() -> None:
     rows = rows_of(row("without", LOADS, 10_000), row("fact", "active lanes of an instruction", 8))
     assert [(each.cause, each.share) for each in Inside(rows).findings()] == [

@@ -61,7 +61,7 @@ def without(found: Inside, look: Look, cell: CellName) -> Chart:
     longer = found.assembled_over_original
     assembled = f" The PTX as it is, assembled here, takes {_change(longer or 1.0)}; the others are compared with it."
     note = look.note(
-        f"{cell.case}, {_config(cell)}kernel {found.kernel}; medians with 95 % intervals, paired by round; hot L2. "
+        f"{cell.case}, {_config(cell)}kernel {found.about}; medians with 95 % intervals, paired by round; hot L2. "
         "A class that is out costs next to nothing; what is computed then does not count. Hatched: the alteration changed more "
         f"than its class.{assembled if longer is not None and abs(longer - 1) > 0.03 else ''}"
     )
@@ -108,7 +108,7 @@ def at_marks(found: Inside, look: Look, cell: CellName) -> Chart | None:
     first = rows[0]
     title = f"1 µs less at the {first['mark']} saves {first['saved']:.2f} µs"
     note = look.note(
-        f"{cell.case}, {_config(cell)}kernel {found.kernel}; slope of the time over waits of three lengths there, median of the "
+        f"{cell.case}, {_config(cell)}kernel {found.about}; slope of the time over waits of three lengths there, median of the "
         "rounds with its 95 % interval. 1: on the critical path; 0: something else takes as long."
     )
     return Chart(slug("marks", *cell), title, figure, frame, note)
@@ -166,7 +166,7 @@ def _how(blocks: Blocks, found: Inside, look: Look, cell: CellName) -> str:
     longer = f", which take {_change(float(probed[0]['value']) / found.original_ns)}" if probed else ""
     of_all = f" of {total:.0f}" if total is not None else ""
     return look.note(
-        f"{cell.case}, {_config(cell)}kernel {found.kernel}; one execution with probes{longer}. {len(blocks.spans)}{of_all} blocks, on "
+        f"{cell.case}, {_config(cell)}kernel {found.about}; one execution with probes{longer}. {len(blocks.spans)}{of_all} blocks, on "
         f"{blocks.spans['multiprocessor'].nunique()} multiprocessors; above, blocks of a multiprocessor, their mean. The stages of a block "
         "are drawn one after another, each with the time that its warps spend there in sum."
     )
