@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,9 +20,6 @@ from warpladder.installation import ROOT
 if TYPE_CHECKING:
     from warpladder.dashboard.run.comparison import RunComparison
     from warpladder.dashboard.run.plot import Plot
-
-#: The most lines about failed cells and doubts.
-_MOST_LINES: Final = 12
 
 
 class Run:
@@ -168,19 +165,15 @@ class Run:
     def __str__(self) -> str:
         """The answer as a table, then the verdicts, as `warpladder record` prints them."""
         rows = self.answer()
-        return "\n".join([self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *self._lines()])
+        return "\n".join(
+            [self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *summary.findings(self._run)]
+        )
 
     def _repr_html_(self) -> str:
         headings, rows = summary.with_figures(summary.HEADINGS, summary.texts(self.answer()))
         table = html_table(headings, rows) if rows else ""
-        lines = "<br>".join(map(html.escape, self._lines()))
+        lines = "<br>".join(map(html.escape, summary.findings(self._run)))
         return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{lines}</div>"
-
-    def _lines(self) -> list[str]:
-        """`5 ok, 1 wrong_result`, then the cells that failed, and what makes the run doubtful."""
-        lines = list(tables.lines(self._data))
-        hidden = len(lines) - _MOST_LINES
-        return lines if hidden <= 0 else [*lines[:_MOST_LINES], f"and {hidden} more; table() has every cell"]
 
     # -- what was asked for ----------------------------------------------------------------------------------------
 

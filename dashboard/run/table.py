@@ -3,7 +3,7 @@
 import difflib
 import html
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from warpladder.dashboard.compare.levels import reading
 from warpladder.dashboard.compare.within_run import with_speedups
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import ROLE_ORDER, Estimate, Timing, name_of, name_on
+from warpladder.dashboard.core.cell import ROLE_ORDER, Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.numbers import (
     ITSELF,
@@ -23,7 +23,6 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
-from warpladder.data.names import Source
 from warpladder.data.schema import CACHES
 from warpladder.data.words import first_of
 from warpladder.errors import Error
@@ -273,19 +272,3 @@ def _status(row: dict[Any, Any]) -> str:
     if row["status"] != "ok" or not row["samples"]:
         return ": ".join(filter(None, (row["status"], row["detail"])))
     return f"ok; distrusted: {row['flags']}" if row["flags"] else "ok"
-
-
-def lines(data: RunData) -> Iterator[str]:
-    """`5 ok, 1 wrong_result`; a line for each cell that failed; and one for each warning about the run as a whole."""
-    results = data.results
-    if len(results):
-        yield ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
-    for row in results[~results["status"].isin(["ok", "skipped"])].to_dict("records"):
-        where = "/".join((row["workload"], name_of(row["variant"], row["config"]), row["case"]))
-        yield f"{where}: {row['status']}: {row['detail']}"
-    diagnostics = data.diagnostics
-    of_run = diagnostics["workload"].isna() & diagnostics["severity"].isin(["warning", "error"]) | (
-        diagnostics["source"].isin([Source.NOT_REACHED, Source.FEWER_PROCESSES])
-    )
-    for row in diagnostics[of_run].to_dict("records"):
-        yield f"{row['severity']}: {row['source']}: {row['text']}"
