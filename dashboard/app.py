@@ -1,7 +1,6 @@
 """The dashboard: `warpladder app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
 from collections.abc import Callable, Container
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +50,7 @@ def _draw(view: View, has: Callable[[Need], bool]) -> None:
     """A section of the page, and what every page ends with."""
     section = widgets.heading(view, _sections(view, has))
     try:
-        import_module(f"{section.module}.page").draw(widgets.run_of_page())
+        section.part("page").draw(widgets.run_of_page())
     except pages.Ended as ended:
         ended.say()
     bar.bad(in_full=view.name == "trust")

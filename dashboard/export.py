@@ -20,7 +20,7 @@ from warpladder.dashboard.ui.document import CONFIG
 from warpladder.dashboard.ui.paper import SCREEN, Paper
 from warpladder.dashboard.ui.tables import csv
 from warpladder.dashboard.ui.template import Chart, Look, Theme, look
-from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
+from warpladder.dashboard.ui.view import Section
 from warpladder.dashboard.views import VIEWS
 from warpladder.data.names import PHASE
 from warpladder.errors import Error
@@ -28,7 +28,7 @@ from warpladder.installation import ROOT
 
 REPORT: Final = "report.html"
 #: Topics of charts, in the order of `charts_of`.
-TOPICS: Final = tuple(dict.fromkeys(charts.topic for view in VIEWS for charts in view.charts))
+TOPICS: Final = tuple(dict.fromkeys(section.topic for view in VIEWS for section in view.sections if section.topic))
 
 
 #: Format of a table -> the ending of its files, and the text of a chart.
@@ -48,26 +48,24 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
         topics: of `TOPICS`, those that are wanted.
     """
     style = look(data, theme)
-    kinds = [charts for view in VIEWS for charts in view.charts if charts.topic in topics]
-    kinds.sort(key=lambda charts: TOPICS.index(charts.topic))
-    for of_run, group in groupby(kinds, key=lambda charts: isinstance(charts, OfRun)):
+    sections = [section for view in VIEWS for section in view.sections if section.topic in topics]
+    sections.sort(key=lambda section: TOPICS.index(section.topic))
+    for of_run, group in groupby(sections, key=lambda section: section.of == "run"):
         together = list(group)
         for workload in ("",) if of_run else data.workloads:
             yield from _drawn(data, style, workload, together)
 
 
-def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]) -> Iterator[Chart]:
-    """Charts of a run or of one workload: first charts of timings (without phases) by their place, then the others."""
-    of_timing = sorted((each for each in together if isinstance(each, OfTiming)), key=lambda each: each.place)
+def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Section]) -> Iterator[Chart]:
+    """Charts of a run or of one workload: first charts of timings (without phases), then the others."""
+    of_timing = [each for each in together if each.of == "timing"]
     for timing in axes.timings(data, workload) if of_timing else ():
         if not timing.scope.startswith(PHASE):
-            for of_each in of_timing:
-                yield from of_each.draw(data, style, workload, timing)
+            for each in of_timing:
+                yield from each.charts(data, style, workload, timing)
     for each in together:
-        if isinstance(each, OfWorkload):
-            yield from each.draw(data, style, workload)
-        elif isinstance(each, OfRun):
-            yield from each.draw(data, style)
+        if each.of != "timing":
+            yield from each.charts(data, style, *([workload] if each.of == "workload" else []))
 
 
 def parse_names(names: str, allowed: Sequence[str], what: str) -> tuple[str, ...]:

@@ -12,10 +12,9 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.run.table import RunError, chosen
 from warpladder.dashboard.ui.paper import Paper, figure
 from warpladder.dashboard.ui.template import Chart, Theme, look
-from warpladder.dashboard.ui.view import OfWorkload
 from warpladder.dashboard.views import ladder, sizes
-from warpladder.dashboard.views.ladder import roofline
 from warpladder.dashboard.views.ladder.chart import Scale
+from warpladder.dashboard.views.ladder.roofline import chart as roofline
 from warpladder.dashboard.views.sizes.chart import Metric
 
 #: Titles and notes are broken for this width, which the narrow cells of notebooks have. The figure itself is as wide as its cell.
@@ -130,8 +129,7 @@ class Plot:
     def roofline(self, workload: str | None = None, *, theme: Theme = "light") -> Figure:
         """The variants of the largest case below the measured roofs of memory and arithmetic."""
         workload = self._workload(workload)
-        (charts,) = (each for each in roofline.SECTION.charts if isinstance(each, OfWorkload))
-        drawn = next(charts.draw(self._data, look(self._data, theme), workload), None)
+        drawn = next(roofline.charts(self._data, look(self._data, theme), workload), None)
         if drawn is None:
             raise RunError(f"{workload}: no variant has both a time and a roof; its cases need flops and min_bytes")
         return of(drawn)

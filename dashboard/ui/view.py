@@ -6,60 +6,17 @@ Nothing here loads Plotly or Streamlit, because a recording prints its answer wi
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart
 
-
-def charts_of(module: str, function: str = "charts") -> "Callable[..., Iterator[Chart]]":
-    """A function in the `chart.py` of a section, which is imported when it is first called.
-
-    Args:
-        module: the section's folder, as a package.
-    """
-    return lambda *args: getattr(import_module(f"{module}.chart"), function)(*args)
-
-
-@dataclass(frozen=True)
-class OfRun:
-    """Charts of a whole run.
-
-    Attributes:
-        topic: topic of the charts, which `export --topic` selects.
-        draw: yields the charts in order; yields nothing where the run has no data for them.
-    """
-
-    topic: str
-    draw: "Callable[[RunData, Look], Iterator[Chart]]"
-
-
-@dataclass(frozen=True)
-class OfWorkload:
-    """Charts of one workload of a run. The attributes are documented at `OfRun`."""
-
-    topic: str
-    draw: "Callable[[RunData, Look, str], Iterator[Chart]]"
-
-
-@dataclass(frozen=True)
-class OfTiming:
-    """Charts of one workload in one timing. Further attributes are documented at `OfRun`.
-
-    Attributes:
-        place: place of the charts among the charts of the workload and timing, which come from several views.
-    """
-
-    topic: str
-    draw: "Callable[[RunData, Look, str, Timing], Iterator[Chart]]"
-    place: int
-
-
-Charts = OfRun | OfWorkload | OfTiming
+_VIEWS: Final = "warpladder.dashboard.views"
+#: What the charts of a section are of: a whole run, each of its workloads, or each workload in each timing.
+Of = Literal["run", "workload", "timing"]
 
 
 @dataclass(frozen=True)
@@ -67,28 +24,41 @@ class Section:
     """A part of a page, which answers one question: a folder with a query, a chart and `page.draw`.
 
     Attributes:
-        module: its folder, as a package.
+        where: its folder below `views`, such as `time.operators`.
         title: title among the sections of its page.
-        question: question that it answers.
-        charts: its charts in an export.
         needs: what it needs of a run; the menu and the pages show it for runs that have it.
+        topic: topic of its charts in an export, which `export --topic` selects; empty where it has none.
+        of: what its charts are of.
     """
 
-    module: str
+    where: str
     title: str
-    question: str
-    charts: tuple[Charts, ...] = ()
     needs: Need = Need.TIMES
+    topic: str = ""
+    of: Of = "run"
 
     @property
     def name(self) -> str:
         """The name of its folder, which the URL has."""
-        return self.module.rpartition(".")[2]
+        return self.where.rpartition(".")[2]
 
     @property
-    def where(self) -> str:
-        """Its folder below `views`, such as `time.operators`."""
-        return self.module.partition(".views.")[2]
+    def question(self) -> str:
+        """The question that it answers, which is the docstring of its folder."""
+        return import_module(f"{_VIEWS}.{self.where}").__doc__ or ""
+
+    def part(self, name: str) -> ModuleType:
+        """Its module `page`, `chart` or `query`, imported when it is first asked for."""
+        return import_module(f"{_VIEWS}.{self.where}.{name}")
+
+    def charts(self, *of: Any) -> "Iterator[Chart]":
+        """Its charts in an export, in order; none where the run has no data for them.
+
+        Args:
+            of: the run and the look of its charts, then the workload and the timing, as `of` has it.
+        """
+        charts: Iterator[Chart] = self.part("chart").charts(*of)
+        return charts
 
 
 @dataclass(frozen=True)
@@ -96,19 +66,17 @@ class View:
     """A page of the dashboard: sections, of which it shows one.
 
     Attributes:
-        name: name of its folder, and of the page in a URL.
         title: title in the menu and above the page.
         sections: the first one that applies to the run is shown first.
     """
 
-    name: str
     title: str
     sections: tuple[Section, ...]
 
     @property
-    def charts(self) -> tuple[Charts, ...]:
-        """The charts of its sections in an export."""
-        return tuple(charts for section in self.sections for charts in section.charts)
+    def name(self) -> str:
+        """The name of its folder, and of the page in a URL."""
+        return self.sections[0].where.partition(".")[0]
 
     def applying(self, has: Callable[[Need], bool]) -> tuple[Section, ...]:
         """The sections for a run, which has a need or not."""

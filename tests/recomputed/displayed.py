@@ -12,7 +12,7 @@ from warpladder.dashboard.core import axes, run_data
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
+from warpladder.dashboard.ui.view import Section
 from warpladder.data import store
 
 
@@ -41,8 +41,8 @@ def loaded(run_id: str) -> RunData:
     return run_data.load(store.open_run(RECORDED / run_id))
 
 
-def charts(view: View, run_id: str, rng: random.Random, data: RunData | None = None) -> Iterator[Shown]:
-    """The charts of a page for a run, workload and timing after another, in random order; each is drawn when it is asked for.
+def charts(section: Section, run_id: str, rng: random.Random, data: RunData | None = None) -> Iterator[Shown]:
+    """The charts of a section for a run, workload and timing after another, in random order; each is drawn when it is asked for.
 
     Args:
         data: a part of the run; None for all of it.
@@ -50,19 +50,17 @@ def charts(view: View, run_id: str, rng: random.Random, data: RunData | None = N
     data = data or loaded(run_id)
     style = look(data, "light")
     drawn: list[tuple[str, Timing, Callable[[], Iterator[Any]]]] = []
-    for each in view.charts:
-        if isinstance(each, OfRun):
-            drawn.append(("", Timing("", ""), lambda each=each: each.draw(data, style)))
+    if section.of == "run":
+        drawn.append(("", Timing("", ""), lambda: section.charts(data, style)))
+    for workload in data.workloads if section.of != "run" else ():
+        if section.of == "workload":
+            drawn.append((workload, Timing("", ""), lambda workload=workload: section.charts(data, style, workload)))
             continue
-        for workload in data.workloads:
-            if isinstance(each, OfWorkload):
-                drawn.append((workload, Timing("", ""), lambda each=each, workload=workload: each.draw(data, style, workload)))
-                continue
-            for timing in axes.timings(data, workload):
-                if not timing.scope.startswith("phase:"):
-                    make = lambda each=each, workload=workload, timing=timing: each.draw(data, style, workload, timing)  # noqa: E731
-                    drawn.append((workload, timing, make))
+        for timing in axes.timings(data, workload):
+            if not timing.scope.startswith("phase:"):
+                make = lambda workload=workload, timing=timing: section.charts(data, style, workload, timing)  # noqa: E731
+                drawn.append((workload, timing, make))
     rng.shuffle(drawn)
     for workload, timing, make in drawn:
         for chart in make():
-            yield Shown(view.name, run_id, chart.name, chart.title, (workload, timing.scope, timing.cache), chart.data)
+            yield Shown(section.name, run_id, chart.name, chart.title, (workload, timing.scope, timing.cache), chart.data)

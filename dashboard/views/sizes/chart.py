@@ -65,12 +65,15 @@ _STRIP_CHARACTERS: Final = 90
 _MOST_DOUBTS: Final = 3  # that a note names
 
 
-def over_sizes(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
-    """Time over size: of every series with percent of floor in the first timing, with all metrics for the last series."""
-    if not (winners.best_per_size(data, workload, timing) or winners.undecided(data, workload, timing)):
-        return
+def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
+    """The winner of every case, and time over size: of every series with percent of floor in the first timing, with all metrics for the last
+    series.
+    """
+    best, undecided = winners.best_per_size(data, workload, timing), winners.undecided(data, workload, timing)
+    if best:
+        yield best_strip(best, look, workload, timing.label(on_gpu=data.on_gpu), undecided)
     first = timing == axes.timings(data, workload)[0]
-    series = axes.series(data, workload)
+    series = axes.series(data, workload) if best or undecided else ()
     for each in series if first else series[-1:]:
         frame = query.sizes(data, workload, timing, each)
         regions = query.regions(data, workload, each)
@@ -78,14 +81,6 @@ def over_sizes(data: RunData, look: Look, workload: str, timing: Timing) -> Iter
         for metric in METRICS if first and each == series[-1] else some:
             if frame["size_rank"].nunique() > 1 and frame[metric].notna().any():
                 yield over_size(frame, regions, look, metric)
-
-
-def strip(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
-    """The winner of every case."""
-    best = winners.best_per_size(data, workload, timing)
-    if best:
-        undecided = winners.undecided(data, workload, timing)
-        yield best_strip(best, look, workload, timing.label(on_gpu=data.on_gpu), undecided)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.core.critical_path.spans import Ranks
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import Look
-from warpladder.dashboard.views.ranks import SECTION
+from warpladder.dashboard.views.ranks import chart as ranks_chart
 from warpladder.dashboard.views.timeline import collectives
 from warpladder.data import store
 
@@ -123,7 +123,7 @@ def test_streams_stand_for_groups_gpu_by_gpu_where_arguments_are_missing(tmp_pat
 @pytest.mark.thorough
 def test_ranks_without_device_work_have_charts_without_values(tmp_path: Path) -> None:
     data = job(tmp_path, [step("step 0", 0, 90), step("step 1", 100, 90), host("aten::mm", 10, 50)])
-    assert [chart.figure for chart in SECTION.charts[0].draw(data, Look("light", {}, "", on_gpu=True))]
+    assert [chart.figure for chart in ranks_chart.charts(data, Look("light", {}, "", on_gpu=True))]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from warpladder.dashboard.text import compare_jobs
 from warpladder.dashboard.text.job import render
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.critical_path import query as critical_path
-from warpladder.dashboard.views.ranks import SECTION, query
+from warpladder.dashboard.views.ranks import chart, query
 from warpladder.data import store
 
 _STEPS, _US = 4, 1000
@@ -69,7 +69,7 @@ def test_the_summary_tells_how_to_profile_in_place_of_a_figure(tmp_path: Path) -
 
 @pytest.mark.thorough
 def test_the_charts_show_what_is_known(tmp_path: Path) -> None:
-    figures, breakdown = SECTION.charts[0].draw(load(imported(tmp_path, Notes())), Look("light", {}, "", on_gpu=True))
+    figures, breakdown = chart.charts(load(imported(tmp_path, Notes())), Look("light", {}, "", on_gpu=True))
     assert "busy_ns" in figures.data and "traced whole" in figures.title
     assert "CUDA graphs" in {bar.name for bar in breakdown.figure.data}
 

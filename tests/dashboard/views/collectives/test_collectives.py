@@ -16,7 +16,7 @@ from tests.synthetic import made_jobs, made_traces
 from tests.synthetic.made_jobs import BYTES, ITERATIONS, LATE, RANKS, TRANSFER_NS, wait_ns
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.collectives import SECTION, chart, query
+from warpladder.dashboard.views.collectives import chart, query
 from warpladder.data import job_tables, store
 
 __all__ = ["open_app"]
@@ -127,7 +127,7 @@ def test_groups_of_one_name_are_apart_and_those_of_one_size_can_be_together() ->
 @pytest.mark.slow
 def test_charts_name_what_takes_the_time_and_the_best_bandwidth(tmp_path: Path) -> None:
     data = load(store.open_run(made_jobs.write(tmp_path)))
-    times, bandwidth = SECTION.charts[0].draw(data, look(data))  # type: ignore[call-arg]
+    times, bandwidth = chart.charts(data, look(data))
     assert re.match(r"Ranks wait \d\d\.\d % of the \d+ ms in collectives$", times.title)
     assert bandwidth.title == "all_reduce (group 0, 8 ranks): 1.40 GB/s on the bus at 4.00 MB; 25.0 % of that at 1.00 MB"
 

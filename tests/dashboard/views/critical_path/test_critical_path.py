@@ -14,7 +14,6 @@ from warpladder.dashboard.core.critical_path import CriticalPath
 from warpladder.dashboard.core.critical_path.spans import Span
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.critical_path import SECTION
 from warpladder.dashboard.views.critical_path import chart as charts
 from warpladder.dashboard.views.critical_path import query as queries
 from warpladder.data import store
@@ -140,10 +139,9 @@ def test_a_path_that_was_not_replayed_gives_upper_bounds(found: CriticalPath, da
 
 @pytest.mark.thorough
 def test_the_export_has_the_typical_iteration(folder: Path, data: RunData) -> None:
-    (of_run,) = SECTION.charts
-    drawn = list(of_run.draw(data, look(data)))  # type: ignore[arg-type,call-arg]
+    drawn = list(charts.charts(data, look(data)))
     assert [chart.name for chart in drawn] == ["critical-path", "critical-path-gains"]
-    assert list(of_run.draw(load(store.open_run(folder / "without")), look(data))) == []  # type: ignore[arg-type,call-arg]
+    assert list(charts.charts(load(store.open_run(folder / "without")), look(data))) == []
 
 
 def test_the_page_shows_the_path_of_the_chosen_iteration(open_app: Open, folder: Path) -> None:

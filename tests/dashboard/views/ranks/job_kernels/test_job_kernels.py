@@ -12,7 +12,7 @@ from tests.synthetic import made_jobs
 from tests.synthetic.made_jobs import BROKEN, ITERATIONS, LATE, RANKS, compute_ns
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.ranks.job_kernels import SECTION, chart, query
+from warpladder.dashboard.views.ranks.job_kernels import chart, query
 from warpladder.dashboard.views.ranks.job_kernels.query import RankKernels
 from warpladder.data import store
 
@@ -111,7 +111,7 @@ def test_a_kernel_by_rank_has_each_rank_with_a_profile(data: RunData) -> None:
 
 
 def test_the_charts_name_the_kernel_and_the_rank_that_differ_the_most(data: RunData) -> None:
-    leading, by_rank = SECTION.charts[0].draw(data, look(data))  # type: ignore[call-arg]
+    leading, by_rank = chart.charts(data, look(data))
     more = ITERATIONS * compute_ns(LATE, 0) - query.kernels(data, None).set_index("kernel").loc["gemm", "median_ns"]
     assert leading.title == f"gemm differs the most: rank 5 takes 240 ms in all, {more / 1e6:.1f} ms more than the median rank"
     assert by_rank.title == "gemm: 160 to 240 ms a rank, rank 5 slower"

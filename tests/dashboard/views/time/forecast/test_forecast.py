@@ -13,7 +13,6 @@ from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.time.forecast import SECTION
 from warpladder.dashboard.views.time.forecast import chart as charts
 from warpladder.dashboard.views.time.forecast import query as queries
 from warpladder.data import store
@@ -133,5 +132,5 @@ def test_the_operators_of_graphs_come_from_another_profile_of_the_gpu(tmp_path: 
 
 @pytest.mark.parametrize(("label", "text"), [("host", "no device work"), ("recorded", "no operators of PyTorch")])
 def test_runs_without_a_timeline_have_a_reason(folder: Path, open_app: Open, label: str, text: str) -> None:
-    app = open_app(folder, SECTION.name, run=run_of(folder, label).run_id)
+    app = open_app(folder, "forecast", run=run_of(folder, label).run_id)
     assert any(text in info.value for info in app.main.info)
