@@ -186,8 +186,13 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
     for name in _OURS:
         monkeypatch.delitem(sys.modules, f"warpladder.collectors.cuda.{name}", raising=False)
         monkeypatch.delattr(ours, name, raising=False)
-    found = importlib.import_module(f"warpladder.collectors.cuda.{module}")
-    for name in _OURS:  # so that whoever comes next imports it anew
+    return imported(f"warpladder.collectors.cuda.{module}")
+
+
+def imported(module: str) -> ModuleType:
+    """A module on the CuPy that is installed; whoever comes next imports anew what it imports."""
+    found = importlib.import_module(module)
+    for name in _OURS:
         sys.modules.pop(f"warpladder.collectors.cuda.{name}", None)
         vars(ours).pop(name, None)
     return found

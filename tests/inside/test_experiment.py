@@ -1,0 +1,74 @@
+"""Which of several kernels is looked into."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.collectors.cuda import fake_cuda
+from warpladder.collectors import inside
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Workload
+
+#: Kernel and blocks of each launch, and the time that it takes.
+LAUNCHES = [("move", 400, 5.0), ("product", 8, 90.0), ("move", 800, 7.0), ("product", 8, 80.0), ("last", 100, 20.0)]
+
+
+@pytest.fixture
+def experiment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    fake_cuda.install_events(monkeypatch, [])
+    name = f"{inside.__name__}.experiment"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    found = fake_cuda.imported(name)
+    sys.modules.pop(name)
+    vars(inside).pop("experiment", None)
+    return found
+
+
+class Bench:
+    """Its operations are the launches themselves, and take the time of all of them."""
+
+    def prepare_altered(self, variant: CudaVariant, config: Any, module: object) -> tuple[Any, dict[str, object]]:
+        return variant.launches(CASE, config), {}
+
+    def run(self, operation: object) -> None: ...
+
+    def sample(self, operation: list[Launch], how: object, seed: int) -> SimpleNamespace:
+        return SimpleNamespace(duration_ns=sum(ns for *_, ns in LAUNCHES[: len(operation)]) + seed - 1)
+
+
+CASE = Case({"n": 1}, flops=1, min_bytes=8, size_rank=0)
+
+
+def looked_into(experiment: ModuleType, **options: Any) -> Any:
+    launches = [Launch(kernel, (blocks, 1, 1), (64, 1, 1), ("x",)) for kernel, blocks, _ in LAUNCHES]
+    variant = CudaVariant("several", "several", "rung", source="", launches=lambda case, config: launches)
+    workload = Workload(
+        name="mine",
+        title="Mine",
+        cases=(CASE,),
+        variants=(variant,),
+        buffers=lambda case: ({"x": Buffer((1,))}, {}),
+        make_inputs=lambda case, rng: {"x": np.zeros(1, np.float32)},
+        reference=lambda case, inputs: {},
+    )
+    found = experiment.Inside(workload, variant, {}, CASE, **options)
+    vars(found).update(_bench=Bench(), _original=None)
+    return found
+
+
+def test_the_kernel_that_takes_the_most_time_is_looked_into(experiment: ModuleType) -> None:
+    found = looked_into(experiment)
+    assert found._launch_ns == (5.0, 90.0, 7.0, 80.0, 20.0)
+    assert found._kernel_ns == {"move": 12.0, "product": 170.0, "last": 20.0}
+    assert found.longest is found.launches[1]
+    assert found._alike == 2
+
+
+def test_where_launches_break_the_process_their_threads_stand_for_the_time(experiment: ModuleType) -> None:
+    steps = list[str]()
+    assert looked_into(experiment, tell=steps.append).longest.kernel == "product"
+    assert steps == ["launches one by one"]
+    found = looked_into(experiment, skip=steps)
+    assert found.longest is found.launches[2] and found._alike == 0
