@@ -18,7 +18,7 @@ counts differ and no sequence number tells which collective is missing, the orde
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -35,19 +35,6 @@ _NULL: Final = -1
 _UNEVEN: Final = re.compile(r"(?i)all_?to_?all|gather|scatter|send|recv|dispatch|combine")
 _GROUPS_NAMED: Final = 3
 _RANKS_NAMED: Final = 8
-
-
-@dataclass(frozen=True)
-class Matching:
-    """Result of `match`.
-
-    Attributes:
-        match: for each row, the event that it is a part of, numbered from 0 by time; `UNMATCHED` where it is of none.
-        notes: severity and text of each finding.
-    """
-
-    match: Int64s
-    notes: Notes = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -90,11 +77,15 @@ class _Rows:
         )
 
 
-def match(collectives: pa.Table) -> Matching:
+def match(collectives: pa.Table) -> tuple[Int64s, Notes]:
     """Match the collectives of all ranks.
 
     Args:
         collectives: rows of `job_tables.COLLECTIVES` of all ranks in any order.
+
+    Returns:
+        For each row, the event that it is a part of, numbered from 0 by time; `UNMATCHED` where it is of none. And severity and text of
+        each finding.
     """
     matched = np.full(collectives.num_rows, UNMATCHED, np.int64)
     kind, kinds = coded(collectives["collective"])
@@ -106,7 +97,7 @@ def match(collectives: pa.Table) -> Matching:
             ("info", f"{count} puts, signals and waits of one rank were not matched: no other rank has to be in them.")
         )
     if not len(together):
-        return Matching(matched, notes)
+        return matched, notes
     rows = _Rows.of(collectives.take(together))
     has_sequence = _of_each(rows.group, rows.sequence != _NULL, np.logical_and)
     bucket = _counted_within(rows, has_sequence)
@@ -116,7 +107,7 @@ def match(collectives: pa.Table) -> Matching:
     contradicts = _contradicting(rows, event, scope, kept, notes)
     kept = _complete(rows, event, scope, kept & ~contradicts, contradicts, notes)
     matched[together[rows.order[kept]]] = event[kept]
-    return Matching(_by_time(matched, integers(collectives["start_ns"], _NULL)), notes)
+    return _by_time(matched, integers(collectives["start_ns"], _NULL)), notes
 
 
 def _groups(collectives: pa.Table) -> tuple[Int64s, list[str]]:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.jobs.clocks import Clocks, Notes
+from warpladder.collectors.jobs.clocks import Clocks, Notes, Waits
 from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers, occurrence, ordered
 from warpladder.data.job_tables import peers_of
 from warpladder.data.words import first_of
@@ -210,18 +210,8 @@ def _shortest(collectives: pa.Table, rows: Int64s, duration: Int64s) -> Int64s:
     return least[code]
 
 
-class Times(NamedTuple):
-    """Times of the rows of messages on the job's clock; `match` is -1 for other rows."""
-
-    match: Int64s
-    arrival_ns: Int64s
-    finish_ns: Int64s
-    wait_ns: Int64s
-    transfer_ns: Int64s
-
-
-def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) -> Times:
-    """The wait and the transfer of each row with a matched message.
+def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) -> tuple[Int64s, Waits]:
+    """The number of each row with a matched message, -1 for other rows, and its times. No rank comes last: only one waits for the other.
 
     Args:
         first: the number of the first message; what two rows exchange is one.
@@ -248,4 +238,4 @@ def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) ->
     pair[found.sent[agree]] = pair[found.received[agree]] = number[found.sent[agree]]
     numbers, dense = np.unique(pair[pair >= 0], return_inverse=True)
     pair[pair >= 0] = first + dense.reshape(-1) if len(numbers) else -1
-    return Times(pair, arrival, finish, wait, finish - arrival - wait)
+    return pair, Waits(arrival, finish, wait, finish - arrival - wait, np.zeros(rows, bool))

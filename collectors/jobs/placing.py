@@ -43,9 +43,8 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
     """
     talks = messages.is_message(collectives)
     rank, start, end = (integers(collectives[name]) for name in ("rank", "start_ns", "end_ns"))
-    found = matching.match(collectives.filter(pa.array(~talks)))
     match = np.full(len(rank), matching.UNMATCHED)
-    match[~talks] = found.match
+    match[~talks], found = matching.match(collectives.filter(pa.array(~talks)))
     sent = messages.match(collectives.filter(pa.array(talks)))
     of_talks = np.flatnonzero(talks)
     sent = messages.Messages(of_talks[sent.sent], of_talks[sent.received], sent.notes)
@@ -54,14 +53,16 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
         fitted = clocks.common(rank, match, end)
     if len(sent.sent) and not fitted.contradicted:
         fitted = messages.join(fitted, collectives, sent, host_of)
-    notes = [*found.notes, *sent.notes, *fitted.notes]
+    notes = [*found, *sent.notes, *fitted.notes]
     if fitted.refused:
         return Placed(collectives, fitted, None, np.zeros(len(rank), bool), notes)
     waits = clocks.waits(fitted, rank, match, start, end)
     known = match >= 0
     if len(sent.sent):
-        of_messages = messages.times(fitted, collectives, sent, int(match.max()) + 1)
-        waits, known, match = _with_messages(waits, known, match, of_messages, sent)
+        number, of_messages = messages.times(fitted, collectives, sent, int(match.max()) + 1)
+        ours = np.isin(np.arange(len(match)), np.concatenate((sent.sent, sent.received)))
+        waits = Waits(**{name: np.where(ours, own, vars(waits)[name]) for name, own in vars(of_messages).items()})
+        known, match = known | ours, np.where(ours, number, match)
     columns: dict[str, tuple[Int64s, Bools]] = {
         "match": (match, match < 0),
         "arrival_ns": (waits.arrival_ns, ~known),
@@ -85,19 +86,3 @@ def _is_one_clock(rank: Int64s, match: Int64s, start: Int64s, end: Int64s, host_
     np.maximum.at(last, match[known], start[known])
     np.minimum.at(first, match[known], end[known])
     return bool((last <= first).all())
-
-
-def _with_messages(
-    waits: Waits, known: Bools, match: Int64s, times: messages.Times, sent: messages.Messages
-) -> tuple[Waits, Bools, Int64s]:
-    """The times of collectives and messages. No rank comes last to a message: only one waits for the other."""
-    ours = np.zeros(len(match), bool)
-    ours[sent.sent] = ours[sent.received] = True
-    joined = Waits(
-        np.where(ours, times.arrival_ns, waits.arrival_ns),
-        np.where(ours, times.finish_ns, waits.finish_ns),
-        np.where(ours, times.wait_ns, waits.wait_ns),
-        np.where(ours, times.transfer_ns, waits.transfer_ns),
-        waits.is_last,
-    )
-    return joined, known | ours, np.where(ours, times.match, match)

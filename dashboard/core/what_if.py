@@ -1,8 +1,10 @@
 """The occupancy of a kernel, and what it would be with other registers, shared memory or another block size."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+
+import pandas as pd
 
 from warpladder.dashboard.core.machine_code import Kernel, kernels_by_variant
 from warpladder.dashboard.core.run_data import RunData
@@ -40,27 +42,17 @@ class Resident:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The occupancy in percent over one number of a choice, with the other two fixed."""
-
-    places: tuple[int, ...]
-    percent: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class WhatIf:
     """A kernel as it is and as it would be.
 
     Attributes:
-        registers, shared_bytes, threads: curves through `changed`.
+        curves: by each number of a choice, the occupancy in percent over it (the index), with the other two as in `changed`.
     """
 
     limits: Limits
     own: Resident
     changed: Resident
-    registers: Curve
-    shared_bytes: Curve
-    threads: Curve
+    curves: Mapping[str, "pd.Series[float]"]
 
 
 def own_choice(kernel: Kernel) -> Choice | None:
@@ -86,18 +78,16 @@ def what_if(kernel: Kernel, capability: str, sms: int, registers: int, shared_by
     if limits is None or own is None:
         return None
     changed = Choice(registers, shared_bytes, threads)
-
-    def curve(places: Sequence[int], at: Callable[[int], Choice]) -> Curve:
-        return Curve(tuple(places), tuple(_of(limits, at(place)).percent for place in places))
-
-    return WhatIf(
-        limits,
-        resident(limits, own, kernel, sms),
-        resident(limits, changed, kernel, sms),
-        curve(range(1, _MOST_REGISTERS + 1), lambda place: replace(changed, registers=place)),
-        curve(shared_choices(limits, shared_bytes, own.shared_bytes), lambda place: replace(changed, shared_bytes=place)),
-        curve((1, *range(WARP, limits.block_threads + 1, WARP)), lambda place: replace(changed, threads=place)),
-    )
+    places: Mapping[str, Sequence[int]] = {
+        "registers": range(1, _MOST_REGISTERS + 1),
+        "shared_bytes": shared_choices(limits, shared_bytes, own.shared_bytes),
+        "threads": (1, *range(WARP, limits.block_threads + 1, WARP)),
+    }
+    curves = {
+        number: pd.Series({place: _of(limits, replace(changed, **{number: place})).percent for place in over})
+        for number, over in places.items()
+    }
+    return WhatIf(limits, resident(limits, own, kernel, sms), resident(limits, changed, kernel, sms), curves)
 
 
 def resident(limits: Limits, choice: Choice, kernel: Kernel, sms: int) -> Resident:

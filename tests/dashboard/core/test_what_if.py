@@ -77,12 +77,12 @@ def test_where_no_block_fits_there_are_no_waves() -> None:
 
 def test_a_curve_goes_through_the_choice_and_holds_the_other_two() -> None:
     result = result_of(registers=64, shared_bytes=50 * 1024, threads=128)
-    for curve, value in ((result.registers, 64), (result.shared_bytes, 50 * 1024), (result.threads, 128)):
-        assert dict(zip(curve.places, curve.percent, strict=True))[value] == result.changed.occupancy.percent
+    for number, value in (("registers", 64), ("shared_bytes", 50 * 1024), ("threads", 128)):
+        assert result.curves[number][value] == result.changed.occupancy.percent
     # 4 blocks of 51 KiB with 4 warps each: 16 of 64 warps, as long as registers do not take more.
-    assert result.registers.percent[:128] == (25,) * 128
+    assert (result.curves["registers"][:128] == 25).all()
     # Of 256 threads 4 blocks have room too, in shared memory and in registers: 32 warps.
-    assert dict(zip(result.threads.places, result.threads.percent, strict=True))[256] == 50
+    assert result.curves["threads"][256] == 50
 
 
 def test_without_limits_registers_or_multiprocessors() -> None:

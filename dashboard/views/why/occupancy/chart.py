@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.core import what_if
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.what_if import Curve, Resident, WhatIf
+from warpladder.dashboard.core.what_if import Resident, WhatIf
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, slug, text
 from warpladder.dashboard.views.why.occupancy import query
 from warpladder.dashboard.views.why.occupancy.query import RULES, answer, differs, in_words
@@ -46,18 +46,18 @@ def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, n
     color = look.style(workload, variant).color
     frames = []
     for column, (number, head) in enumerate(_HEADS.items(), start=1):
-        curve: Curve = getattr(result, number)
+        curve = result.curves[number]
         unit = _KIB if number == "shared_bytes" else 1
         figure.add_scatter(
-            x=[place / unit for place in curve.places],
-            y=curve.percent,
+            x=curve.index / unit,
+            y=curve,
             mode="lines",
             line={"color": color, "width": 2, "shape": "vh"},
             showlegend=False,
             hoverinfo="text",
             hovertext=[
-                f"{_number(number, place)}: {format_percent(percent)}"
-                for place, percent in zip(curve.places, curve.percent, strict=True)
+                f"{_number(number, int(place))}: {format_percent(percent)}"
+                for place, percent in zip(curve.index, curve, strict=True)
             ],
             row=1,
             col=column,
@@ -66,7 +66,7 @@ def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, n
         if differs(result):
             _mark(figure, result.changed, number, unit, look, "other choice", is_open=False, column=column)
         figure.update_xaxes(title_text=head, rangemode="tozero", row=1, col=column)
-        frames.append(pd.DataFrame({"over": number, "value": curve.places, "occupancy_percent": curve.percent}))
+        frames.append(pd.DataFrame({"over": number, "value": curve.index, "occupancy_percent": curve.to_numpy()}))
     figure.update_yaxes(range=[0, 106], tickvals=[0, 25, 50, 75, 100], zeroline=False)
     figure.update_yaxes(title_text="resident warps, % of the most", row=1, col=1)
     figure.update_layout(margin={"t": 36}, legend={**ABOVE, "y": 1.03})
