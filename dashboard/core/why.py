@@ -461,15 +461,16 @@ def _words_of(cause: Cause, slow: Row, fast: Row, *, waits: bool = False) -> _Wo
             most = _most_stalled(slow, fast) if waits else ""
             return both(f"a warp takes {{}} cycles from one instruction to the next in place of {{}}{most}", _cycles)
         case Cause.OCCUPANCY:
-            limiter = slow["limiter"]
+            limiter = slow["limiter"] if slow["warps"] < fast["warps"] else ""
             why = f" ({limiter} limit{'' if limiter.endswith('s') else 's'} the slower one)" if limiter else ""
             return both(f"a scheduler holds {{}} warps in place of {{}}{why}", lambda row: significant(row["warps"]))
         case Cause.TAIL:
-            waves = ""
-            if pd.notna(slow["waves"]) and pd.notna(fast["waves"]):
-                waves = f": {significant(slow['waves'])} waves of blocks against {significant(fast['waves'])}"
-            text = f"its multiprocessors have work for {{}} of the time in place of {{}}{waves}"
-            return both(text, lambda row: format_percent(100 * row["active_cycles"] / row["sm_cycles"]))
+            text = "its multiprocessors have work for {} of the time in place of {}"
+            less, more = both(text, lambda row: format_percent(100 * row["active_cycles"] / row["sm_cycles"]))
+            if pd.isna(slow["waves"]) or pd.isna(fast["waves"]):
+                return less, more
+            of_fast, of_slow = both(", with {} waves of blocks in place of {}", lambda row: significant(row["waves"]))
+            return less + of_fast, more + of_slow
     return "the clock was higher", "the clock was lower"
 
 

@@ -60,7 +60,7 @@ def test_sentences_have_the_figures_of_both(data: RunData) -> None:
     assert "1.95× fewer instructions (284 M in place of 553 M), and FMA is the limit of the slower one" in sentence(
         "instructions"
     )
-    assert "1.01 waves of blocks against 1.00" in sentence("tail")
+    assert "with 1.00 waves of blocks in place of 1.01" in sentence("tail")
     assert "a warp waits for the fixed latency of its last instruction" in sentence("latency")
     assert sentence("nothing").startswith("No difference in work between fast and slow")
 
@@ -133,6 +133,14 @@ def test_factors_that_undo_each_other_are_named_together() -> None:
     assert found.because == (
         "it executes 100 instructions in place of 400, while a warp takes 38.0 cycles from one instruction to the next in place of 19.0"
     )
+
+
+def test_the_limiter_of_warps_is_told_where_the_slower_one_has_fewer() -> None:
+    few, many = {"warps": 2.0, "limiter": "registers"}, {"warps": 4.0, "limiter": "shared memory"}
+    less, _ = why._words_of(Cause.OCCUPANCY, few, many)
+    assert less == "a scheduler holds 4.00 warps in place of 2.00 (registers limit the slower one)"
+    less, _ = why._words_of(Cause.OCCUPANCY, many, few)
+    assert less == "a scheduler holds 2.00 warps in place of 4.00"
 
 
 def test_equal_work_at_another_rate_is_not_explained() -> None:
