@@ -56,7 +56,6 @@ class Entry:
 
     Attributes:
         name: as runs and the command line have it.
-        gives: its results, for the help.
         needs: programs and packages, besides those of every collector for a GPU.
         on_gpu: whether it measures on a GPU.
         traces: whether a run of it has a trace.
@@ -66,7 +65,6 @@ class Entry:
     """
 
     name: str
-    gives: str
     needs: tuple[Tool | Package, ...] = ()
     on_gpu: bool = True
     traces: bool = False

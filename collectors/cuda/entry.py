@@ -23,4 +23,4 @@ class ProfilerRange:
         runtime.profilerStop()
 
 
-ENTRY: Final = Entry("cuda_events", "times", capture=ProfilerRange)
+ENTRY: Final = Entry("cuda_events", capture=ProfilerRange)

@@ -17,7 +17,6 @@ def _check() -> str | None:
 
 ENTRY: Final = Entry(
     "cupti",
-    "times and traces, in process",
     (Package("cupti-python", "cupti", "cupti", "traces in process", _check),),
     traces=True,
     capture=late("warpladder.collectors.cupti.capture:CuptiCapture"),

@@ -4,4 +4,4 @@ from typing import Final
 
 from warpladder.collectors.core.entry import Entry
 
-ENTRY: Final = Entry("host_clock", "times of host variants, without a GPU", on_gpu=False)
+ENTRY: Final = Entry("host_clock", on_gpu=False)

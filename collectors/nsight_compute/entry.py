@@ -13,7 +13,6 @@ NCU: Final = Tool(
 )
 ENTRY: Final = Entry(
     "nsight_compute",
-    "hardware counters of one launch a cell, under ncu",
     (NCU, Package("ncu-report", "ncu_report", "ncu", "reads reports of Nsight Compute")),
     inside="single_launch",
     record=late("warpladder.collectors.nsight_compute.record:record"),

@@ -19,7 +19,6 @@ NSYS: Final = Tool(
 )
 ENTRY: Final = Entry(
     "nsight_systems",
-    "times and traces, under nsys",
     (NSYS,),
     traces=True,
     inside="cuda_events",

@@ -1,6 +1,6 @@
 """A job of many ranks, for notebooks, scripts and interactive Python; and the runs and jobs of folders."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -106,11 +106,6 @@ class Job(Run):
             )
         found = paths.critical_path(job, paths.typical(there) if iteration is None else iteration)
         return found.kernels if by == "kernel" else found.segments
-
-    def each_rank(self) -> Iterator[tuple[int, Run]]:
-        """The ranks and their runs, one after the other, so that one is in memory at a time."""
-        for rank in self.ranks:
-            yield rank, self.rank(rank)
 
     def _of_ranks(self, table: str, ranks: Sequence[int] | None) -> pd.DataFrame:
         frame = store.ranks_of(self._run, self.ranks if ranks is None else ranks).table(table)

@@ -14,7 +14,7 @@ from warpladder.workloads.conv2d.host import SIZE as CONV2D_SIZE
 from warpladder.workloads.declare import sources
 from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT
 from warpladder.workloads.mlp_training.digits import CLASSES
-from warpladder.workloads.tensor_transpose.bank_conflicts import TILE
+from warpladder.workloads.tensor_transpose.rungs import TILE
 
 pytestmark = pytest.mark.slow
 

@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
+from warpladder.dashboard.reports.conflicts import bank_conflicts, load_conflicts
 from warpladder.workloads.api import CudaVariant
-from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE, passes
 from warpladder.workloads.tensor_transpose.problem import DRAWN_SHAPES, PERMUTATIONS, case, perm_of, shape_of
-from warpladder.workloads.tensor_transpose.rungs import PlaneStack, plane_stack, reciprocal
+from warpladder.workloads.tensor_transpose.rungs import (
+    FEWEST_PADDING,
+    REPORT_PADDING,
+    TILE,
+    PlaneStack,
+    plane_stack,
+    reciprocal,
+)
 from warpladder.workloads.tensor_transpose.workload import WORKLOAD
 
 
@@ -253,6 +260,12 @@ def test_the_specimens_are_the_reports_two_pitfalls():
     tensor = {"x": np.ones((4, 4, 4), np.float32)}
     view = WORKLOAD.variant("numpy_view").run(of("4x4x4", "210"), tensor, {})["y"]
     assert np.shares_memory(view, tensor["x"])
+
+
+def passes(perm, rows, columns):
+    """Passes of a warp's store into the tile, permuted, and of its load from it; 1 is free of conflicts."""
+    tile = (TILE, rows, columns)
+    return 1 + bank_conflicts(tile, perm), 1 + load_conflicts(tile)
 
 
 def test_a_tile_of_8x8x8_conflicts_as_counted_by_hand():

@@ -33,7 +33,6 @@ _SHARES: Final = Constants(KERNELS / "v07_equal_shares.cu")
 _EARLY: Final = Constants(KERNELS / "v08_early_loads.cu")
 _PIECE: Final = 16  # bytes: rows begin at a multiple of it for the TMA
 _RESULT_BYTES: Final = 2
-_FLOAT: Final = 4
 _OPERANDS: Final[tuple[str, str]] = ("a", "b")
 #: Equal parts of tiles may be so much longer than the shortest shares: blocks side by side then read the same rows and columns at a time.
 _LONGER_PARTS: Final = 1.2

@@ -40,7 +40,7 @@ def test_frames_of_events_are_of_the_ranks_that_are_asked_for(job: warpladder.Jo
     assert job.ranks == (0, 1, 2)
     assert set(job.kernels([2])["rank"]) == {2} and len(job.kernels()) == 3 * 24
     assert len(job.operations([0, 1])) == 48 and len(job.rank(1).operations()) == 24
-    assert [len(run.kernels()) for _, run in job.each_rank()] == [24, 24, 24]
+    assert [len(job.rank(rank).kernels()) for rank in job.ranks] == [24, 24, 24]
     assert len(job.collectives()) == 36
 
 

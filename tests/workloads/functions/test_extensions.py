@@ -13,7 +13,7 @@ from tests.workloads.functions.recording import record
 from warpladder.collectors.core.bench import classify, is_sticky
 from warpladder.workloads.api import WorkloadError
 from warpladder.workloads.declare.functions.extensions import CallFailed, CFunction, c_function
-from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.sources import source_file_of, source_of
 
 CODE = """
 #include <stdint.h>
@@ -222,7 +222,7 @@ def test_its_text_names_the_call_and_the_library_with_its_digest_and_shows_the_s
     lines = source_of(function).splitlines()
     assert lines[0].startswith("# scaled(x, out, n, by) of libown.so, SHA-256 ")
     assert "int code(int which) { return which; }" in lines
-    assert (source_file_of(function), line_of(function)) == (folder / "own.c", None)
+    assert source_file_of(function) == folder / "own.c"
     assert str(folder) not in source_of(scaled(folder))
     (tmp_path / "libown.so").write_bytes((folder / "libown.so").read_bytes() + b"\0")
     assert source_of(scaled(tmp_path)) != source_of(scaled(folder))

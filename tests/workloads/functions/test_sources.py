@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.workloads.functions.loading import loaded, text_of
-from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.sources import source_file_of, source_of
 
 BENCH = """
     import functools
@@ -256,7 +256,6 @@ def test_a_lambda_is_told_from_others_on_its_line(tmp_path: Path) -> None:
     assert text_of(bench.pair[0]) == ["lambda x: x + 1"]
     assert text_of(bench.pair[1]) == ["lambda x: (x -\n    1)"]
     assert text_of(bench.nested(5)) == ["# a = 5, in the function around it\nlambda b: a + b"]
-    assert [line_of(bench.double), line_of(bench.pair[1])] == [3, 4]
 
 
 def test_a_decorator_of_one_s_own_belongs_to_the_text(tmp_path: Path) -> None:
@@ -278,7 +277,7 @@ def test_a_decorator_of_one_s_own_belongs_to_the_text(tmp_path: Path) -> None:
     bench = loaded(tmp_path, text)
     parts = text_of(bench.f)
     assert [part.splitlines()[-1].strip() for part in parts] == ["import functools", "return around", "return x"]
-    assert (line_of(bench.f), source_file_of(bench.f)) == (13, tmp_path / "bench.py")
+    assert source_file_of(bench.f) == tmp_path / "bench.py"
 
 
 def test_methods_and_callable_objects_bring_their_classes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numba
 import pytest
 
 from tests.workloads.functions.loading import loaded, text_of
-from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.sources import source_file_of, source_of
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ def test_numba_s_functions_are_followed(tmp_path: Path) -> None:
     assert text_of(bench.outer) == ["import numba\nSTEP = 2", inner, outer]
     each = "@numba.vectorize\ndef each(x):\n    return x * STEP"
     assert text_of(bench.f) == ["import numba\nSTEP = 2", inner, each, outer, "def f(x):\n    return outer(x) + each(x)"]
-    assert (line_of(bench.outer), source_file_of(bench.outer)) == (14, tmp_path / "bench.py")
+    assert source_file_of(bench.outer) == tmp_path / "bench.py"
     inline = numba.njit(bench.inner.py_func)
     assert "# numba.core.registry.CPUDispatcher(inner)" not in source_of(inline)  # its own decorator says it
     assert source_of(bench.each) == source_of(bench.each)
@@ -132,7 +132,6 @@ def test_triton_s_kernels_are_followed_through_their_decorators(tmp_path: Path) 
     assert type(bench.kernel.fn.fn).__name__ == "JITFunction"
     assert text_of(bench.fused) == [*KERNEL, "def fused(x):\n    kernel[(1,)](x, 1)\n    return x"]
     assert text_of(bench.kernel) == KERNEL
-    assert line_of(bench.kernel) == 14
 
 
 def test_real_triton_s_kernels_are_followed(tmp_path: Path) -> None:
@@ -140,7 +139,7 @@ def test_real_triton_s_kernels_are_followed(tmp_path: Path) -> None:
     bench = loaded(tmp_path, TRITON)
     assert text_of(bench.fused) == [*KERNEL, "def fused(x):\n    kernel[(1,)](x, 1)\n    return x"]
     assert text_of(bench.kernel) == KERNEL
-    assert (line_of(bench.kernel), source_file_of(bench.kernel)) == (14, tmp_path / "bench.py")
+    assert source_file_of(bench.kernel) == tmp_path / "bench.py"
 
 
 @pytest.mark.usefixtures("fake_triton")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.workloads.functions.loading import build_extension, loaded, text_of
-from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.sources import source_file_of, source_of
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def test_a_function_of_a_c_extension_is_named_with_the_digest_of_its_library(tmp
     named = source_of(bench.fast.twice)
     assert f"# fast.twice: compiled, in {made.name}, SHA-256 {digest}" in named
     assert str(tmp_path) not in named
-    assert (source_file_of(bench.fast.twice), line_of(bench.fast.twice)) in [(tmp_path / "bench.py", None), (None, None)]
+    assert source_file_of(bench.fast.twice) in [tmp_path / "bench.py", None]
     before = source_of(bench.f)
     (tmp_path / "again").write_bytes(made.read_bytes() + b"\0")
     (tmp_path / "again").replace(made)  # the loaded one stays as it is
@@ -61,7 +61,7 @@ def test_a_library_that_ctypes_loads_counts_by_its_digest(tmp_path: Path) -> Non
 def test_a_compiled_function_is_named_with_its_version(function: Callable[..., object], start: str) -> None:
     assert source_of(function).startswith(start)
     assert source_of(function).count("\n") == 1 + start.count("\n")
-    assert source_file_of(function) is line_of(function) is None
+    assert source_file_of(function) is None
 
 
 def test_a_function_of_exec_is_told_by_its_bytecode() -> None:
@@ -73,7 +73,7 @@ def test_a_function_of_exec_is_told_by_its_bytecode() -> None:
     one, same, other = made("def f(x): return x + 1"), made("def f(x): return x + 1"), made("def f(x): return x + 2")
     assert source_of(one).startswith("# somewhere.f: its text is not known; bytecode of Python 3.")
     assert source_of(one) == source_of(same) != source_of(other)
-    assert source_file_of(one) is line_of(one) is None
+    assert source_file_of(one) is None
 
 
 def test_a_file_that_changed_or_went_since_it_was_loaded_raises_nothing(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_functions_and_constants_of_other_cells_of_a_notebook_are_followed() -> 
         "ABSENT = 5\ndef inner(x):\n    return x + BLOCK + ABSENT",
         "def outer(x):\n    return inner(x)",
     ]
-    assert (source_file_of(namespace["outer"]), line_of(namespace["outer"])) == (None, 1)
+    assert source_file_of(namespace["outer"]) is None
 
 
 class Hostile:
@@ -133,7 +133,6 @@ def test_strange_objects_raise_nothing(thing: Any) -> None:
     thing = thing()
     assert source_of(thing).endswith("\n")
     source_file_of(thing)
-    line_of(thing)
 
 
 def test_a_circle_of_wrapped_functions_ends(tmp_path: Path) -> None:

@@ -124,10 +124,6 @@ class ParsedFile:
         """The classes of that name, wherever they stand."""
         return [each for each in self._nodes if isinstance(each, ast.ClassDef) and each.name == name]
 
-    def line_of(self, code: CodeType) -> int:
-        """The line of a function's `def`, or of its lambda expression."""
-        return getattr(self.definition(code), "lineno", code.co_firstlineno)
-
     def _lambda(self, code: CodeType) -> ast.AST | None:
         candidates = [
             each

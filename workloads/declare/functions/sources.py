@@ -49,15 +49,6 @@ def source_file_of(function: Callable[..., object]) -> Path | None:
     return Path(file) if file and not locate.is_cell(file) and Path(file).is_file() else None
 
 
-def line_of(function: Callable[..., object]) -> int | None:
-    """The line of the function's `def` or `lambda` in its file or cell; None for compiled functions."""
-    code = wrapped.code_of(function)
-    if code is None:
-        return None
-    file = parsed(code.co_filename)
-    return file.line_of(code) if file else None
-
-
 def _file_of(function: object) -> str:
     """The file of the innermost Python function or of the class of an object; empty if there is none."""
     inner = wrapped.layers(function)[-1]
