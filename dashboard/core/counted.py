@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.counters import by_config
+from warpladder.dashboard.core.counters import DIFFERENT, by_config
 from warpladder.dashboard.core.limits import BOUND_PERCENT, FLOOR_PERCENT, LATENCY_PERCENT, SHARED, Kind, Limit, limit_of
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
@@ -142,7 +142,7 @@ def steps(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd.Da
         else under the profiler), `cause`, `explained_percent` and `sentence`.
     """
     columns = ["previous", "variant", "config", "gain", "cause", "explained_percent", "sentence"]
-    precision = data.variants.loc[data.variants["workload"] == workload].set_index("variant")["precision"]
+    precision = _precisions(data, workload)
     rows: list[tuple[Any, ...]] = []
     before: dict[str, dict[Any, Any]] = {}
     last: dict[Any, Any] | None = None
@@ -157,6 +157,11 @@ def steps(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd.Da
     return pd.DataFrame(rows, columns=columns)
 
 
+def _precisions(data: RunData, workload: str) -> pd.Series:
+    """The precision of each variant."""
+    return data.variants.loc[data.variants["workload"] == workload].set_index("variant")["precision"]
+
+
 def explained(data: RunData, workload: str, case: str, a: Mapping[Any, Any], b: Mapping[Any, Any]) -> Explanation | None:
     """Why the row B of `best` is faster or slower than the row A."""
     timed = (float(a["timed_ns"]), float(b["timed_ns"]))
@@ -164,10 +169,25 @@ def explained(data: RunData, workload: str, case: str, a: Mapping[Any, Any], b: 
     return between(data, data, workload, case, *cells, timed if timed[0] > 0 and timed[1] > 0 else None)
 
 
-def pair_to_explain(frame: pd.DataFrame) -> tuple[str, str]:
-    """The variants that a page explains first: the fastest rung, and the rung before it; two variants where there are no two rungs."""
+def pair_to_explain(data: RunData, workload: str, frame: pd.DataFrame) -> tuple[str, str]:
+    """The variants that are explained first: the fastest rung, and the last rung before it that is slower, of its precision if there is one.
+    Where all before it are as fast, a later one; two variants where there are no two rungs."""
     rungs = frame[frame["role"] == "rung"]
-    rungs = rungs if len(rungs) > 1 else frame
-    fastest = int(rungs.reset_index(drop=True).sort_values(["timed_ns", "time_ns"], kind="stable").index[0])
-    names = list(rungs["variant"])
-    return names[fastest - 1 if fastest else min(1, len(names) - 1)], names[fastest]
+    rungs = (rungs if len(rungs) > 1 else frame).reset_index(drop=True)
+    fastest = int(rungs.sort_values(["timed_ns", "time_ns"], kind="stable").index[0])
+    ns, precision = rungs["timed_ns"].fillna(rungs["time_ns"]), rungs["variant"].map(_precisions(data, workload))
+    is_slower = ns > (1 + DIFFERENT) * ns[fastest]
+    is_before, is_alike = rungs.index < fastest, precision == precision[fastest]
+    otherwise = fastest - 1 if fastest else min(1, len(rungs) - 1)
+    choices = (is_slower & is_before & is_alike, is_slower & is_before)
+    before = next((rungs.index[each][-1] for each in choices if each.any()), None)
+    first = before if before is not None else next(iter(rungs.index[is_slower]), otherwise)
+    return str(rungs["variant"][first]), str(rungs["variant"][fastest])
+
+
+def step_to_fastest(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> str:
+    """The sentence about `pair_to_explain`; empty where none is slower, or without counters of both."""
+    names = pair_to_explain(data, workload, frame)
+    a, b = (frame[frame["variant"] == name].to_dict("records")[0] for name in names)
+    explanation = explained(data, workload, case, a, b)
+    return explanation.sentence(*names) if explanation and not explanation.ratio < 1 + DIFFERENT else ""

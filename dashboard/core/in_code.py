@@ -372,12 +372,16 @@ def _explaining(changes: Mapping[str, float], difference: float) -> tuple[float,
     if first == OTHER or share < _HALF:
         return 0.0, ()
     more = sum(change for change in changes.values() if change > 0)
-    if share >= ENOUGH or second == OTHER or changes[second] <= 0 or more > _MOST_OVER * difference:
+    if share >= ENOUGH or more > _MOST_OVER * difference:
         return share, (first,)
+    if second == OTHER or changes[second] < _LEAST_PART * difference:
+        return max(share, changes[first] / more), (first,)
     return max(share, (changes[first] + changes[second]) / more), (first, second)
 
 
 _HALF: Final = 0.5
+#: A second class of work makes up this part of the difference, or more.
+_LEAST_PART: Final = 0.1
 #: Standard errors of the number of samples that a difference is larger than.
 _ERRORS: Final = 2.0
 #: From this part on, a cause counts as known.

@@ -49,10 +49,12 @@ def _limits_of(data: RunData, workload: str, every: bool) -> Iterator[str]:
     for case in _chosen(counters.counted_cases(data, workload), every):
         frame = counted.best(data, workload, case, counted.times(data, workload, case))
         yield f"{workload} {case}: {counted.answer(frame)}"
-        _, fastest = counted.pair_to_explain(frame)
-        for step in counted.steps(data, workload, case, frame).to_dict("records"):
-            if every or step["variant"] == fastest:
-                yield f"  {step['sentence']}"
+        sentences = (
+            counted.steps(data, workload, case, frame)["sentence"]
+            if every
+            else [counted.step_to_fastest(data, workload, case, frame)]
+        )
+        yield from (f"  {sentence}" for sentence in sentences if sentence)
 
 
 def several_ranks(data: RunData, *, every: bool = False) -> list[str]:

@@ -45,7 +45,7 @@ def draw(run: store.Run) -> None:
         st.info("Only one variant was counted. Record two variants or more with --counters.")
         pages.link("why.counters", "What limits it →", **state.link(run=found.name, workload=workload))
         widgets.end_empty()
-    before, after = counted.pair_to_explain(every)
+    before, after = counted.pair_to_explain(data, workload, every)
     with widgets.controls():
         a = state.choose("why_a", "Slower or before (A)", list(rows), default=before)
         b = state.choose("why_b", "Faster or after (B)", list(rows), default=after)

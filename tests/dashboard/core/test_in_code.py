@@ -65,6 +65,15 @@ def test_a_second_work_is_told_where_the_first_does_not_suffice() -> None:
     assert found.less == "barriers take 0 ns in place of 60.0 µs and loads from global memory take 0 ns in place of 50.0 µs"
 
 
+def test_a_second_work_that_makes_up_little_is_not_told() -> None:
+    slow = profile(CODE, {2: {"barrier": 130, "long_scoreboard": 3}, 3: {"wait": 67}})
+    fast = profile(CODE, {3: {"wait": 100}})
+    # The slower one spends 133 µs more, 130 of them at the barrier, and 33 less on the rest.
+    found = coded([slow], [fast], (200_000.0, 100_000.0))
+    assert found and found.less == "barriers take 0 ns in place of 130 µs"
+    assert found.share == pytest.approx(130 / 133)
+
+
 def test_few_samples_name_nothing() -> None:
     # 9 and 4 samples differ by 5, and the standard error of their difference is 3.6.
     slow, fast = (profile(CODE, {2: {"barrier": number}, 3: {"wait": 10}}) for number in (9, 4))

@@ -1,13 +1,15 @@
 """Why one variant is faster: the planted pairs as an H100 recorded them, and rows counted by hand."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.why import planted_pairs
-from warpladder.dashboard.core import counters, inside, limits, why
+from warpladder.dashboard.core import counted, counters, inside, limits, why
 from warpladder.dashboard.core.in_code import Coded
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.why import Cause, between, explain, factors_of
@@ -187,3 +189,19 @@ def test_a_summary_ends_with_the_limit_and_the_step_to_the_fastest(data: RunData
     every = further.limits(data, every=True)
     assert len(every) == 2 * len(planted_pairs.PAIRS)
     assert any("bytes of DRAM" in line for line in every)
+
+
+def test_the_fastest_is_explained_against_the_last_slower_rung_of_its_precision(data: RunData) -> None:
+    ns = {"v01": 9.0, "v02": 5.0, "v03": 7.0, "v04": 4.1, "v05": 4.0, "v06": 6.0}
+    rows = [{"variant": name, "role": "rung", "timed_ns": time, "time_ns": time} for name, time in ns.items()]
+    kinds = dict.fromkeys(ns, "fp32") | {"v03": "tf32"}
+    variants = pd.DataFrame([{"workload": "mine", "variant": name, "precision": kind} for name, kind in kinds.items()])
+    mine = replace(data, variants=variants)
+
+    def pair(*names: str) -> tuple[str, str]:
+        return counted.pair_to_explain(mine, "mine", pd.DataFrame([row for row in rows if row["variant"] in names]))
+
+    assert pair(*ns) == ("v02", "v05")
+    assert pair("v03", "v05") == ("v03", "v05"), "of another precision, where its own has none"
+    assert pair("v04", "v05", "v06") == ("v06", "v05"), "a later one"
+    assert pair("v04", "v05") == ("v04", "v05"), "as fast"
