@@ -17,20 +17,10 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 #: Compile every specialisation for every architecture, which takes five minutes of a processor. By default those that are measured are
 #: compiled for the one of the shipped runs, and each for one of the others in turn; of kernels for one architecture only, which take half
 #: a minute each, those that a quick recording launches. `make test` compiles for the one of the shipped runs what a quick recording
-#: launches and the first specialisation of each other function, but of rungs that are not `LONG`.
+#: launches and the first specialisation of each other function: of drafts, and of the first rung of each workload. Shipped runs tell of
+#: the other rungs what NVRTC made of them, and `tests/test_recorded.py` that the sources are the same.
 EVERY = bool(os.environ.get("WARPLADDER_EVERY_SPECIALISATION"))
 RECORDED = "sm_90"
-#: Rungs whose specialisations of a quick recording take NVRTC more than three seconds. Shipped runs tell of the same sources what NVRTC
-#: made of them, and `tests/test_recorded.py` that the sources are the same.
-LONG = {
-    "cnn_conv": {"v13_warpgroups_tf32", "v14_warpgroups_3xtf32", "v15_warpgroups_bf16_corrections"},
-    "gan_tconv": {
-        *("v08_phases", "v11_one_product", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"),
-        "v17_few_images_bf16_corrections",
-    },
-    "mlp_gemm": {"v17_turned_columns", "v19_equal_shares_tf32"},
-    "mlp_training": {"v08_warpgroups_tf32", "v09_full_waves"},
-}
 MOST_STATIC_SHARED_BYTES = 48 * 1024
 MOST_REGISTERS = 255
 REGISTERS = 65_536  # of a multiprocessor: a block whose threads want more does not start
@@ -78,13 +68,16 @@ def test_no_rung_of_a_shipped_run_spills() -> None:
             assert 0 < registers <= MOST_REGISTERS, (run.run_id, workload, variant)
             compiled.setdefault((workload, variant), set()).add(spilled)
     assert set().union(*compiled.values()) == {0}
-    assert {(workload, variant) for workload, variants in LONG.items() for variant in variants} <= set(compiled)
+    shipped = {(workload.name, variant.name) for workload, variant in CUDA if not (workload.draft or variant.draft)}
+    assert shipped <= set(compiled)
 
 
 def _compilations() -> Iterator[object]:
+    first = {workload.name: variant for workload, variant in reversed(CUDA)}
     for workload, variant in CUDA:
+        told = not (workload.draft or variant.draft or variant is first[workload.name])
         for arch, part in ((RECORDED, "quick"), *((arch, "others") for arch in ARCHITECTURES)):
-            thorough = part == "others" or variant.name in LONG.get(workload.name, ())
+            thorough = part == "others" or told
             name = f"{workload.name}-{variant.name}-{arch}-{part}"
             yield pytest.param(workload, variant, arch, part, id=name, marks=[pytest.mark.thorough] if thorough else [])
 
