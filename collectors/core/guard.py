@@ -153,7 +153,7 @@ def _kill_all(child: int, own_group: bool) -> int:
 
 
 def _descendants() -> set[int]:
-    """Return the ids of all descendants of this process, from /proc; empty on a system without /proc."""
+    """Return the ids of all descendants of this process, from /proc."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - importing pathlib would take a third of the time that this process starts in
         with suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat", "rb") as file:  # noqa: PTH123
@@ -190,9 +190,7 @@ def keep_open(*open_files: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Call prctl; do nothing on systems other than Linux."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from warpladder.collectors.programs.names import (
     variant_rows,
 )
 from warpladder.collectors.programs.outputs import CANNOT_BE_KEPT, Outputs, failure
-from warpladder.collectors.programs.runner import HAS_SUBREAPERS, Ended, Launch, Waiting
+from warpladder.collectors.programs.runner import Ended, Launch, Waiting
 from warpladder.data import naming
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter, conform
@@ -262,8 +262,6 @@ def record(
         journal = Journal(data_dir, first, profiler.add_trace if profiler is not None else None)
         try:
             journal.note(diagnostic_event("info", Source.PROGRAMS, HOW_MEASURED))
-            if not HAS_SUBREAPERS:
-                journal.note(diagnostic_event("warning", Source.PROGRAMS, _GROUP_ONLY))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpladder-")))
             measurement = _Measurement(request, dict(zip(cells, paths, strict=True)), folder, journal, show)
             try:
@@ -513,7 +511,4 @@ class _Measurement:
 
 _RAN_ON: Final = (
     "processes that it started ran on after its exit, for up to {:.3g} ms; its time lasts until the last of them has ended"
-)
-_GROUP_ONLY: Final = (
-    "processes that leave the process group of a program are not waited for, since this system has no subreapers, as Linux has"
 )

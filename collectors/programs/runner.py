@@ -4,7 +4,7 @@ A program gets its own session. Its input is a file or `/dev/null`. Its output i
 runs, in every run alike, whether the output is kept or not. Its messages go to a file.
 
 The clock runs from before the program is started until none of its processes is left. This process is a subreaper (prctl(2)), so
-that Linux makes orphans its children. Elsewhere only the program's process group is waited for.
+that Linux makes orphans its children.
 """
 
 import ctypes
@@ -23,8 +23,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
-#: Whether the system gives orphans to a subreaper.
-HAS_SUBREAPERS: Final = sys.platform == "linux"
 _SET_CHILD_SUBREAPER: Final = 36
 #: Seconds between two looks at the deadline and at the files that a running program writes.
 _LOOK_S: Final = 0.1
@@ -297,13 +295,11 @@ def _children() -> list[int]:
 
 
 def _in_group(group: int) -> list[int]:
-    """Return the ids of the processes of a group that run; where there is no /proc, the id of its leader for all of them."""
+    """Return the ids of the processes of a group that run."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
         return []
-    if not Path("/proc/self/stat").exists():
-        return [group]
     members = []
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -366,12 +362,11 @@ def main(connection: int) -> None:
         connection: file descriptor of the pipe.
     """
     begin()
-    if HAS_SUBREAPERS:
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.set_inheritable(connection, False)
     pipe = Connection(connection)
     try:
         while True:
-            pipe.send(run(pipe.recv(), whole_tree=HAS_SUBREAPERS, tell=pipe.send))
+            pipe.send(run(pipe.recv(), tell=pipe.send))
     except (EOFError, ConnectionError):
         sys.exit(0)
