@@ -46,9 +46,9 @@ def source(app: AppTest) -> str:
     return "".join(part for _, part in data["tokens"])
 
 
-def rows(app: AppTest) -> pd.DataFrame:
-    """The first table whose rows lead somewhere, by its headings."""
-    shown = _data(app, "warpladder_rows")[0]
+def rows(app: AppTest, number: int = 0) -> pd.DataFrame:
+    """A table whose rows lead somewhere, the first one or a later one, by its headings."""
+    shown = _data(app, "warpladder_rows")[number]
     return pd.DataFrame(shown["rows"], columns=[each["label"] for each in shown["columns"]])
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.dashboard.compare.test_within_run import steps
 from tests.dashboard.core.test_queries_cells import COLD, run_of, samples, variant
+from tests.dashboard.pages import rows
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
 from warpladder.dashboard.compare import overview as overviews
@@ -232,9 +233,9 @@ def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunDat
 @pytest.mark.thorough
 def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path) -> None:
     app = open_app(folder, run="run")
-    frame = app.main.dataframe[0].value
-    assert frame["precision"].tolist() == ["fp32", "3xTF32", "TF32"]
-    assert frame["best"].tolist() == ["v02_tile", "v04_split", "v05_pipelined"]
+    frame = rows(app)
+    assert frame["Prec."].tolist() == ["fp32", "3xTF32", "TF32"]
+    assert frame["Best rung"].tolist() == ["v02_tile", "v04_split", "v05_pipelined"]
     errors = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "ladder"]
     assert errors == ["run=run&show=error&workload=gemm"]
     assert "v05_pipelined · TF32 is the fastest, with a relative error of 3.1e-4" in words(
@@ -252,6 +253,6 @@ def test_the_overview_shows_below_what_other_runs_of_the_device_have_timed_and_n
     made_runs.write(tmp_path, "others", rounds=6)
     made_runs.write_precisions(tmp_path, "products-again", rounds=6)
     app = open_app(tmp_path, run="products")
-    own, others = (shown.value for shown in app.main.dataframe)
-    assert own[["workload", "run"]].to_numpy().tolist() == [["gemm", "products"]] * 3
-    assert others[["workload", "run"]].to_numpy().tolist() == [["conv2d", "others"], ["tensor_transpose", "others"]]
+    own, others = rows(app), rows(app, 1)
+    assert own["Workload"].tolist() == ["gemm"] * 3
+    assert others[["Workload", "Run"]].to_numpy().tolist() == [["conv2d", "others"], ["tensor_transpose", "others"]]

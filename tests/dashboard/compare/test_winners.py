@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.dashboard.pages import rows
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard import report
@@ -143,7 +144,7 @@ def test_the_overview_names_the_same(cheat: RunData, open_app: Open, folder: Pat
     assert line.best.variant == "v02_b" and max(line.by_size) == pytest.approx(20)
     app = open_app(folder)
     assert LINE in words(app)
-    assert app.dataframe[0].value["best"].tolist() == ["v02_b"]
+    assert rows(app)["Best rung"].tolist() == ["v02_b"]
 
 
 @pytest.mark.thorough
