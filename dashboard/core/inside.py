@@ -161,6 +161,21 @@ class Inside:
         rows = self.of(Experiment.TIME, "assembled")
         return float(rows[0]["value"]) / self.original_ns if rows else None
 
+    def delays(self) -> list[Row]:
+        """What a microsecond less at each mark saves, the most first. Of marks with one name, such as the copies of an unrolled loop, it is
+        the one that saves the most."""
+        found = []
+        for each in _by_name(self.of(Experiment.DELAY)):
+            first = max(each, key=lambda row: float(row["value"]))
+            copies = f", the most of {len(each)} copies" if len(each) > 1 else ""
+            found.append({**first, "what": first["what"] + copies})
+        return sorted(found, key=lambda row: -float(row["value"]))
+
+    def stages(self) -> list[Row]:
+        """The parts of a warp's time, the largest first; those with one name together."""
+        found = [{**each[0], "value": sum(float(row["value"]) for row in each)} for each in _by_name(self.of(Experiment.STAGE))]
+        return sorted(found, key=lambda row: -float(row["value"]))
+
     def findings(self) -> list[Finding]:
         """The causes, the one that explains the most first. One that is in doubt counts half."""
         rows = [self._of_row(row) for row in self.of(Experiment.WITHOUT) if math.isfinite(row["value"])]
@@ -271,6 +286,11 @@ class Inside:
         if lanes is not None:
             detail = f"{lanes:.3g} of 32 lanes are active in an instruction"
             yield Finding(Cause.DIVERGENCE, min(rest, self.part) * (1 - lanes / 32), None, "", detail)
+
+
+def _by_name(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    names = dict.fromkeys(row["what"] for row in rows)
+    return ([row for row in rows if row["what"] == name] for name in names)
 
 
 def sentence(inside: Inside) -> str:

@@ -62,17 +62,15 @@ def _of_cell(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _of_marks(inside: Inside) -> Iterator[str]:
-    delays = sorted(inside.of(Experiment.DELAY), key=lambda row: -float(row["value"]))
-    if delays:
+    if delays := inside.delays():
         yield ""
         yield "  1 us less at a mark saves"
         for row in delays[:_MOST]:
             yield f"    {row['what']:<42} {row['value']:>6.2f} us   {row['low']:.2f} to {row['high']:.2f}"
-    stages = [row for row in inside.of(Experiment.STAGE) if row["value"] >= 0.01]
-    if stages:
+    if stages := [row for row in inside.stages() if row["value"] >= 0.01]:
         yield ""
         yield "  a warp spends its time"
-        for row in sorted(stages, key=lambda row: -float(row["value"]))[:_MOST]:
+        for row in stages[:_MOST]:
             yield f"    {row['what']:<42} {row['value']:>6.1%}   {row['note']}"
     if probes := inside.of(Experiment.TIME, "probes"):
         longer = probes[0]["value"] / inside.original_ns - 1

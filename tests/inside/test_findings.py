@@ -84,6 +84,17 @@ def test_of_a_kernel_among_others_multiprocessors_and_lanes_explain_no_more_than
     assert first == "w n=1  v  k (50% of the time of 9 launches)"
 
 
+def test_marks_with_one_name_are_one() -> None:
+    marks = row("delay", "barrier at line 4", 0.7), row("delay", "loop at line 2", 0.8), row("delay", "barrier at line 4", 0.9)
+    parts = row("stage", "to the end", 0.5), row("stage", "up to line 4", 0.3), row("stage", "to the end", 0.2)
+    found = Inside(rows_of(*marks, *parts))
+    assert [(each["what"], each["value"], each["low"]) for each in found.delays()] == [
+        ("barrier at line 4, the most of 2 copies", 0.9, pytest.approx(0.98 * 0.9)),
+        ("loop at line 2", 0.8, pytest.approx(0.98 * 0.8)),
+    ]
+    assert [(each["what"], each["value"]) for each in found.stages()] == [("to the end", 0.7), ("up to line 4", 0.3)]
+
+
 def test_lanes_explain_what_nothing_else_does() -> None:
     rows = rows_of(row("without", LOADS, 10_000), row("fact", "active lanes of an instruction", 8))
     assert [(each.cause, each.share) for each in Inside(rows).findings()] == [
