@@ -179,12 +179,6 @@ def test_help_and_the_list_of_workloads_load_nothing_that_they_do_not_need() -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["answer", "a"], "answer: is gone; write warpladder summary"),
-        (["record", "--cases", "full"], "record --cases: is gone; write --set"),
-        (["record", "--workload", "a.py"], "record --workload: is gone; write the file itself: warpladder record FILE.py"),
-        (["list", "--workload", "a.py"], "list --workload: is gone; write the file itself: warpladder list FILE.py"),
-        (["compare", "a", "b", "--format", "text"], "--format text: is gone; write --format table"),
-        (["export", "H200 conv2d", "--out", "o", "--format", "csv,md"], "--format md: is gone; write --format markdown"),
         (
             ["record", "--gpus", "1,2", "--ranks", "2"],
             "--gpus --ranks: either GPUs share a case, or processes without a GPU; leave",

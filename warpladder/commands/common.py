@@ -1,4 +1,4 @@
-"""Parts that the commands share: exit codes, the group, options, and the names that options had before."""
+"""Parts that the commands share: exit codes, the group, and options."""
 
 import os
 import sys
@@ -31,23 +31,6 @@ class ExitCode(IntEnum):
     UNSEEN = 3
 
 
-#: Commands, options and values that are gone -> what took their place.
-REPLACED: Final = {
-    "answer": "warpladder summary",
-    "record --cases": "--set",
-    "record --workload": "the file itself: warpladder record FILE.py",
-    "compare --without-shift": "nothing: ratios are relative to the unchanged variants; --absolute judges the times as they are",
-    "list --workload": "the file itself: warpladder list FILE.py",
-    "--format text": "--format table",
-    "--format md": "--format markdown",
-}
-
-
-def replaced(name: str) -> str:
-    """The line that names what took the place of something that is gone; empty for any other name."""
-    return f"{name}: is gone; write {REPLACED[name]}" if name in REPLACED else ""
-
-
 class Commands(click.Group):
     """A group that prints a user's mistake as one line on stderr."""
 
@@ -58,21 +41,12 @@ class Commands(click.Group):
         }
         super().__init__("warpladder", {command.name or "": command for command in commands}, help=help, **settings)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if line := replaced(args[0]):
-            raise Error(line)
-        return super().resolve_command(ctx, args)
-
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
             if sys.stdout:  # None where it was closed before the start
                 sys.stdout.flush()
             return result
-        except click.NoSuchOption as error:
-            if not (line := replaced(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")):
-                raise
-            return _refuse([line], error)
         except ImportError as error:
             if not (line := what_is_missing(error)):
                 raise
@@ -109,7 +83,7 @@ def format_option(of: str, forms: Sequence[str] = FORMS) -> Callable[[_F], _F]:
 
     def check_format(ctx: click.Context, param: click.Parameter, form: str) -> str:
         if form not in forms:
-            raise Error(replaced(f"--format {form}") or f"--format {form}: no such format; choose {', '.join(forms)}")
+            raise Error(f"--format {form}: no such format; choose {', '.join(forms)}")
         return form
 
     def widen(ctx: click.Context, param: click.Parameter, wide: bool) -> None:

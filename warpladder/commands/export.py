@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from warpladder.commands.common import ExitCode, cases_of, data_dirs_option, load, replaced, run_argument, split, take_up
+from warpladder.commands.common import ExitCode, cases_of, data_dirs_option, load, run_argument, split, take_up
 from warpladder.dashboard.text import formats
 from warpladder.errors import Error
 
@@ -78,8 +78,6 @@ def command(
     from warpladder.dashboard.ui import paper
     from warpladder.data.naming import Naming
 
-    if message := next(filter(None, (replaced(f"--format {name}") for name in split(image_formats))), ""):
-        raise Error(message)
     formats_to_write = (
         export.parse_names(",".join(image_formats), formats.CHARTS, "format") if image_formats else formats.CHARTS
     )
