@@ -1,7 +1,8 @@
 """The bar at the top of every page: the run, the workload and the case; and the table in which a run is chosen, named or deleted."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
@@ -199,8 +200,7 @@ def table() -> None:
         click = st.segmented_control("A click", ["opens", "edits"], default="opens", key="a click on a run", required=True)
     notes = store.notes(runs.data_dirs())
     every = run_index.newest_first(listing.index.values())
-    text_of = {each.name: f"{each.title} {each.kind} {notes.get(each.run.path, '')} {each.name}".lower() for each in every}
-    shown = [each for each in every if all(word in text_of[each.name] for word in words)]
+    shown = [each for each in every if _has_all(words, each, notes)] if words else every
     opened = rows.show(
         _TABLE,
         pd.DataFrame([_row(each, notes) for each in shown], columns=list(_COLUMNS)),
@@ -213,10 +213,16 @@ def table() -> None:
         pages.go(pages.HOME, **state.link(run=shown[opened].name))
     if opened is not None:
         st.session_state[_EDITED] = shown[opened].name
-    edited = next((each for each in shown if each.name == st.session_state.get(_EDITED)), None)
+    name = st.session_state.get(_EDITED)
+    edited = next((each for each in shown if each.name == name), None)
     if edited and click == "edits":
         st.markdown(f"**{plain(edited.title)}**")
         edit(edited, notes.get(edited.run.path, ""))
+
+
+def _has_all(words: Sequence[str], each: ListedRun, notes: Mapping[Path, str]) -> bool:
+    text = f"{each.title} {each.kind} {notes.get(each.run.path, '')} {each.name}".lower()
+    return all(word in text for word in words)
 
 
 def edit(each: ListedRun, note: str) -> None:
@@ -251,7 +257,7 @@ def _change(*changes: Any) -> None:
     st.rerun()
 
 
-def _row(each: ListedRun, notes: Any) -> dict[str, Any]:
+def _row(each: ListedRun, notes: Mapping[Path, str]) -> dict[str, Any]:
     return {
         "run": label_of(each.run),
         "kind": each.kind,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.pages import BROWSERS, PATIENCE_MS, serving, sync_api
-from tests.synthetic import made_runs, made_sweeps, made_traces
+from tests.synthetic import made_jobs, made_runs, made_sweeps, made_traces
 
 _LOCAL_HOSTS = {"localhost", "127.0.0.1"}
 
@@ -50,13 +50,14 @@ def browser(chromium: str) -> Iterator["sync_api.Browser"]:
 
 @pytest.fixture(scope="package")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A dashboard on one run of each kind: of a GPU, of a host, with counters, of several GPUs, and a trace of 12300 ns."""
+    """A dashboard on one run of each kind: of a GPU, of a host, with counters, of several GPUs, a job, and a trace of 12300 ns."""
     runs = tmp_path_factory.mktemp("runs")
     made_runs.write(runs, "gpu", rounds=8)
     made_runs.write_host_run(runs, "host", rounds=8)
     made_sweeps.write_counted(runs)
     made_sweeps.write_scaling(runs)
     made_traces.write(runs)
+    made_jobs.write(runs)
     with serving(tmp_path_factory.mktemp("log") / "streamlit.log", "--data-dir", str(runs)) as url:
         yield url
 

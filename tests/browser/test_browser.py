@@ -17,7 +17,7 @@ def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", 
     open_page(page, f"{address}/{name}?run=gpu")
     expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=PATIENCE_MS)
     if name in ("", "home"):
-        expect(page.get_by_test_id("stDataFrame").first).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_role("grid").first).to_be_visible(timeout=PATIENCE_MS)
     elif name != "trust":
         expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
 

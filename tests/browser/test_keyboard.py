@@ -25,8 +25,13 @@ def tab_to(page: "sync_api.Page", name: str) -> None:
     ("run", "name", "answer"),
     [
         ("gpu", "Ladder", r"v\d\d_\w+"),
+        ("gpu", "Sizes", r"first is v\d\d_\w+"),
+        ("gpu", "Trust", r"^(Yes|No|In part)"),
         ("counted", "Why", r"at its floor|slower|faster"),
         ("trace", "Time", r"."),
+        ("trace", "Transfers", r"Copies take"),
+        ("job", "Ranks", r"^Rank 5 is late|rank 5 is late"),
+        ("job", "Collectives", r"Ranks wait"),
     ],
 )
 def test_tab_and_enter_lead_to_a_page_whose_answer_is_a_heading(

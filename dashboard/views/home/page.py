@@ -77,10 +77,13 @@ def draw(run: store.Run) -> None:
 
 def _others(run: store.Run) -> list[_ShownLine]:
     """The lines of the workloads that the run lacks, which the page shows where they are asked for."""
+    context = runs.context()
+    if set(runs.load(run).workloads).issuperset(run_index.workloads(context.every, context.device)):
+        return []
     if not st.toggle(
-        f"The other workloads of {plain(runs.context().device)}, each from its newest suitable run",
+        f"The other workloads of {plain(context.device)}, each from its newest suitable run",
         # The figures of the first device were computed before the page asked; of another one it takes seconds.
-        value=run_index.devices(runs.context().every)[:1] == (runs.context().device,),
+        value=run_index.devices(context.every)[:1] == (context.device,),
         key="other workloads",
     ):
         return []

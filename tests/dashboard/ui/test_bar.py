@@ -134,6 +134,12 @@ def test_the_menu_has_the_pages_that_apply_to_the_run(open_app: Open, folder: Pa
     assert of("trace") == ["home", "time", "timeline", "transfers", "trust"]
 
 
+def test_home_offers_other_workloads_only_where_the_device_has_some(open_app: Open, folder: Path, tmp_path: Path) -> None:
+    assert [toggle.key for toggle in open_app(folder, run="host").main.toggle] == ["other workloads"]
+    made_runs.write_host_run(tmp_path, "alone", rounds=6)
+    assert not open_app(tmp_path, run="alone").main.toggle
+
+
 def test_a_run_is_found_by_a_word_and_by_its_note(open_app: Open, tmp_path: Path) -> None:
     for name in ("kept", "spare"):
         made_runs.write_host_run(tmp_path, name, rounds=6)
