@@ -235,7 +235,7 @@ def choice_words() -> list[str]:
     """The choices of this page in words: the workload with its case, then each other choice that is not the default."""
     every: dict[str, tuple[str, bool]] = st.session_state[_CHOICE_WORDS]
     place = [every[key][0] for key in ("workload", "case") if key in every]
-    place += [f"{key.removeprefix('case.')}={text}" for key, (text, _) in every.items() if key.startswith("case.")]
+    place += [text for key, (text, _) in every.items() if key.startswith("case.")]
     others = [
         text
         for key, (text, differs) in every.items()
