@@ -25,6 +25,8 @@ COPIES: Final = {
 }
 MIGRATIONS: Final = {"unified_h2d": "migration to the device", "unified_d2h": "migration to the host"}
 MEMORY_OPERATIONS: Final = {**COPIES, "memset": "memset", **MIGRATIONS}
+#: Beginnings of the names of calls -> the API that has them.
+_APIS: Final = {"hip": "HIP", "cu": "CUDA", "ur": "Unified Runtime", "ze": "Level Zero"}
 #: Distinct numbers below this are found by a table with one byte for each.
 MOST_MARKS: Final = 1 << 28
 _MARK_BITS: Final = 22
@@ -49,6 +51,12 @@ class Traces:
     def of_ranks(self) -> bool:
         """Whether the processes are ranks of a job."""
         return isinstance(self._run, store.RanksOfJob)
+
+    @property
+    def api(self) -> str:
+        """The API by which the host calls its devices, such as `HIP`; empty where the names of its calls do not tell."""
+        names = map(str, self.texts("api_calls", "name").categories) if "api_calls" in self.tables else ("cuda",)
+        return next((api for name in names for begin, api in _APIS.items() if name.startswith(begin)), "")
 
     @property
     def has_operators(self) -> bool:

@@ -16,8 +16,6 @@ from warpladder.data.arrays import NONE, Bools, Int64s
 
 #: The most simultaneous events for which the computation level by level is faster than event by event.
 _MOST_PASSES: Final = 64
-#: Beginnings of names of calls -> the API that has them.
-_APIS: Final = {"hip": "HIP API", "cu": "CUDA API", "ur": "Unified Runtime", "ze": "Level Zero"}
 
 
 def layers(start: Int64s, end: Int64s) -> Int64s:
@@ -228,7 +226,7 @@ def build(traces: Traces) -> Lanes | None:
         free = np.asarray(traces.texts("ranges", "style") == "start_end")
         lanes += _range_lanes(ranges, free, end, "range" if traces.of_pytorch else "NVTX")
     if calls is not None:
-        api = _api_of(traces)
+        api = f"{traces.api} API".lstrip()
         for owner, rows in _sorted_groups(calls.keys, calls.start, calls.end):
             lanes += _layered("calls", owner, api, calls, rows)
     several = len({lane.owner[0] for lane in lanes}) > 1
@@ -238,12 +236,6 @@ def build(traces: Traces) -> Lanes | None:
     too_deep = sum(len(events.start) for events in every) - sum(map(len, lanes))
     named = tuple(replace(lane, group=_heading(lane, process)) for lane in lanes)
     return Lanes(named, begin, max(end, begin + 1), kernels, too_deep, traces.of_ranks)
-
-
-def _api_of(traces: Traces) -> str:
-    """What the host's calls to its devices are of, by the beginning that they share in a trace."""
-    names = [str(name) for name in traces.texts("api_calls", "name").categories]
-    return next((api for begin, api in _APIS.items() if any(name.startswith(begin) for name in names)), "API calls")
 
 
 def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:

@@ -298,7 +298,7 @@ def _nullable(values: Int64s) -> "pd.api.extensions.ExtensionArray":
     return pd.arrays.IntegerArray(values, values < 0)
 
 
-#: Kind of memory operation -> its name in `nsys stats`.
+#: Kind of memory operation -> its name in `nsys stats`, which is of CUDA.
 OPERATIONS: Final = {
     "h2d": "[CUDA memcpy Host-to-Device]",
     "d2h": "[CUDA memcpy Device-to-Host]",
@@ -358,7 +358,7 @@ def summary(data: RunData, name: str, extent: Extent = "all") -> pd.DataFrame:
     names, rows = traces.texts(table, column), _rows(traces, name, extent)
     codes, words = names.codes[rows], np.asarray(names.categories)
     if table == "memory_ops":
-        words = np.array([OPERATIONS[kind] for kind in names.categories])
+        words = np.array([OPERATIONS[kind].replace("CUDA ", f"{traces.api} ".lstrip()) for kind in names.categories])
     if name == "cuda_gpu_mem_size_sum":
         return _sizes(codes, traces.numbers(table, "bytes")[rows], words)
     ties = [count, heading] if table == "kernels" else [heading]

@@ -10,8 +10,10 @@ import pytest
 from tests.synthetic import made_traces
 from tests.synthetic.made_runs import row, run_row, write_tables
 from tests.synthetic.made_traces import GEMM
+from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Lane, Lanes, build, layers
+from warpladder.dashboard.views.time.calls.query import summary
 from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
@@ -65,11 +67,15 @@ def test_streams_stand_above_threads_process_by_process_and_overlapping_work_get
 
 
 @pytest.mark.parametrize(
-    ("call", "api"), [("hipLaunchKernel", "HIP API"), ("cuLaunchKernel", "CUDA API"), ("clEnqueue", "API calls")]
+    ("call", "api"), [("hipLaunchKernel", "HIP API"), ("cuLaunchKernel", "CUDA API"), ("clEnqueue", "API")]
 )
 def test_calls_stand_in_a_lane_of_their_api(tmp_path: Path, call: str, api: str) -> None:
     calls = [{"correlation": 1, "process": 1, "thread": 2, "start_ns": 0, "end_ns": 10, "name": call}]
-    assert [lane.label for lane in lanes_of(write_trace(tmp_path, api_calls=calls)).lanes] == [api]
+    copies = [{"correlation": 1, "process": 1, "device": 0, "start_ns": 5, "end_ns": 9, "kind": "h2d", "bytes": 4}]
+    traces = write_trace(tmp_path, api_calls=calls, memory_ops=copies)
+    assert lanes_of(traces).lanes[-1].label == api
+    (name,) = summary(load(traces.run), "cuda_gpu_mem_time_sum")["Operation"]
+    assert name == f"[{api.removesuffix('API')}memcpy Host-to-Device]"
 
 
 def test_no_event_of_a_lane_overlaps_another_whatever_the_trace() -> None:
