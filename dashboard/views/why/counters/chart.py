@@ -40,6 +40,9 @@ _UNITS: Final = {
     _PIPE: "busiest pipe",
     "issued_percent": "issue slots",
 }
+_TENSOR: Final = "tensor cores"
+#: Names of pipes that a panel has no room for.
+_SHORT: Final = {_TENSOR: "TC"}
 #: For reports without the shares of single units.
 _COARSE: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}
 #: A reason below this percentage of every variant's time is drawn among the others.
@@ -90,12 +93,15 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     # A panel has room for the words beside its longest bar, in a narrow window too.
     axis = {"tickvals": [0, 100], "ticktext": ["0", "100 %"], "tickangle": 0, "showgrid": False}
     figure.update_xaxes(range=[0, 172 if units is _COARSE else 205], **axis)
+    if _PIPE in units:  # words of a share and a name
+        figure.update_xaxes(range=[0, 270], col=list(units).index(_PIPE) + 1)
     for place, row in enumerate(rows):
         color = look.tones.text if limit(row).kind in (Kind.UNIT, Kind.FLOOR) else look.tones.muted
         at = {"xref": "paper", "yref": "y", "align": "left", "font": {"size": 12, "color": color}}
         figure.add_annotation(words_beside(text(limit_words(row)), 1.01, place, 10, **at))
     figure.update_layout(margin={"t": 28, "r": 190})
-    note = f"{_note(frame, look, case, how)} Shares of the sustained peak of each unit. {THRESHOLDS}"
+    tensor = f" {_SHORT[_TENSOR]}: {_TENSOR}." if _TENSOR in map(_busiest, rows) and _PIPE in units else ""
+    note = f"{_note(frame, look, case, how)} Shares of the sustained peak of each unit.{tensor} {THRESHOLDS}"
     return Chart(slug("speed-of-light", workload, case), answer(frame), figure, frame, note)
 
 
@@ -250,7 +256,7 @@ def _bars(
     styles = [look.style(workload, row["variant"]) for row in rows]
     words = [f"{write(row[column])}" if write and pd.notna(row[column]) else "" for row in rows]
     if column == _PIPE:
-        names = (next((unit.name for unit in PIPES if row[unit.column] == row[_PIPE]), "") for row in rows)
+        names = (_SHORT.get(_busiest(row), _busiest(row)) for row in rows)
         words = [f"{each} {name}" if each else "" for each, name in zip(words, names, strict=True)]
     colors, shapes = [style.color for style in styles], [style.pattern for style in styles]
     beside: dict[str, Any] = {
@@ -262,6 +268,11 @@ def _bars(
     marker = {"color": colors, "pattern": hatch(shapes)}
     values, hovers = [row[column] for row in rows], list(map(_hover, rows))
     add_bars(figure, values, hovers, marker=marker, width=0.7, showlegend=False, **beside, **place)
+
+
+def _busiest(row: Mapping[Any, Any]) -> str:
+    """The name of the busiest pipe of a variant."""
+    return next((unit.name for unit in PIPES if row[unit.column] == row[_PIPE]), "")
 
 
 def _rows(look: Look, rows: list[dict[Any, Any]], workload: str, around_px: int) -> go.Figure:
