@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 _LOCK: Final = "lock"
-#: Earlier versions staged runs without a lock. Such a folder is abandoned when its process is gone and it has not changed for
-#: this time.
+#: A writer that is killed before it has the lock, or while it removes the folder, leaves no lock. Such a folder is abandoned when
+#: its process is gone and it has not changed for this time.
 _UNLOCKED_DEAD_S: Final = 24 * 3600.0
 
 

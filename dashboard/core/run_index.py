@@ -54,8 +54,6 @@ def recorded_words(command: str) -> tuple[list[str], list[str]]:
     words = words[words.index("record") + 1 :] if "record" in words else []
     options = [place for place, word in enumerate(words) if word.startswith("--")]
     named = words[: options[0] if options else len(words)]
-    # Of an older version, which had an option for a file.
-    named += [words[place + 1] for place in options if words[place] == "--workload" and place + 1 < len(words)]
     return named, words[options[0] :] if options else []
 
 

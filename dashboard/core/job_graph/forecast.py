@@ -70,7 +70,7 @@ def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
     """
     graph = job_graph(job)
     if graph is None:
-        why = "clocks of the ranks are not aligned, they have no iterations in common, or the job was imported by an older version"
+        why = "the job has no collectives, clocks of its ranks are not aligned, or they have no iterations in common"
         return JobForecast(np.nan, np.nan, (), why)
     return of_graph(job, graph, pipeline_of(graph), step_ns)
 

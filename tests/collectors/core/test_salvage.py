@@ -165,7 +165,7 @@ def test_what_cannot_be_taken_up_is_named_and_stops_nobody(tmp_path: Path) -> No
     assert folder.is_dir()
 
 
-def test_a_folder_from_before_there_were_locks_is_removed_when_it_is_clearly_dead(tmp_path: Path) -> None:
+def test_a_folder_that_was_left_without_a_lock_is_removed_when_it_is_clearly_dead(tmp_path: Path) -> None:
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
     old, new = tmp_path / f".old.partial-{gone.stdout.strip()}", tmp_path / f".new.partial-{gone.stdout.strip()}"
     alive = tmp_path / f".alive.partial-{os.getpid()}"

@@ -428,7 +428,7 @@ _OPTIONS: Final = (
     *("--set", "--case", "--axis", "--variants", "--collector", "--gpus", "--ranks", "--launcher", "--launcher-args"),
     *("--seed", "--max-rounds", "--seconds", "--processes"),
 )
-#: Options of older versions, and what they are now: `--workload FILE` is the file alone.
+#: Options in commands of older runs, and what they are now.
 _NOW: Final = {"--cases": "--set"}
 
 

@@ -219,7 +219,6 @@ def test_all_small_lines_have_one_scale_on_which_noise_is_flat() -> None:
     ("command", "told"),
     [
         ('warpladder record --if-none --cases quick --label "this machine" --data-dir data/local', "record w --set quick"),
-        ("warpladder record --workload bench.py --cases full", "record bench.py --set full"),
         ("python -m collectors record w x --case n=1 --label H200 by events --data-dir r", "record w x --case n=1"),
         ("warpladder record 'my bench.py' --seed 1 --format json", "record 'my bench.py' --seed 1"),
         ("nsys profile ./train", "record w"),
