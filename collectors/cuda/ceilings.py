@@ -80,13 +80,19 @@ def _transfers(device: CudaDevice) -> list[dict[str, Any]]:
 
 
 def _launches(device: CudaDevice) -> list[dict[str, Any]]:
-    empty, events, many = device.empty_kernels, device.event_overhead, EMPTY_KERNELS
+    empty, many = device.empty_kernels, EMPTY_KERNELS
     how = {
         Ceiling.LAUNCH: (empty.one_ns, "one empty kernel between two events, queued behind a held stream"),
         Ceiling.QUEUED_LAUNCH: (empty.queued_ns, f"each of {many} queued empty kernels"),
         Ceiling.GRAPH_NODE: (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
-        Ceiling.EVENT_OVERHEAD: (events.ns, f"{_ADDED}; the median kernel; taken off every device time of cuda_events"),
-        Ceiling.EVENT_UNCERTAINTY: (events.uncertainty_ns, f"{_ADDED}; the largest distance of a kernel from event_overhead"),
+        Ceiling.EVENT_OVERHEAD: (
+            device.event_overhead_ns,
+            f"{_ADDED}; the median kernel; taken off every device time of cuda_events",
+        ),
+        Ceiling.EVENT_UNCERTAINTY: (
+            device.event_uncertainty_ns,
+            f"{_ADDED}; the largest distance of a kernel from event_overhead",
+        ),
     }
     # The difference of two medians may be zero or negative; a ceiling must be positive.
     return [

@@ -15,7 +15,6 @@ from cupy.cuda import runtime
 
 from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.cuda.compiler import compile_variant
-from warpladder.collectors.cuda.event_overhead import EventOverhead
 from warpladder.collectors.cuda.gpu_state import GpuState
 from warpladder.collectors.cuda.launch import graph_of, load
 from warpladder.collectors.cuda.persisting import PersistingLines
@@ -122,8 +121,11 @@ class CudaDevice:
         )
 
     def measure_event_overhead(self) -> None:
-        """Measure what events add. Benches do so for each case, because on an H200 it moved by up to 0.6 us between two of them."""
-        self.event_overhead = EventOverhead.of([*self._added_by_events()])
+        """Measure what two events add to a kernel between them: the median over kernels of known length, and the largest distance of a
+        kernel from it. Benches do so for each case, because on an H200 it moved by up to 0.6 us between two of them."""
+        added_ns = [*self._added_by_events()]
+        self.event_overhead_ns = statistics.median(added_ns)
+        self.event_uncertainty_ns = max(abs(each - self.event_overhead_ns) for each in added_ns)
 
     def _added_by_events(self) -> Iterator[float]:
         """The time in ns between two events around each kernel of known length, less its length, which is its time as a node of a
@@ -140,7 +142,7 @@ class CudaDevice:
 
     def without_events(self, duration_ns: float) -> float:
         """Subtract the events' overhead from a time between two events, in ns."""
-        return max(duration_ns - self.event_overhead.ns, 1.0)
+        return max(duration_ns - self.event_overhead_ns, 1.0)
 
     def time_allocation(self, sizes: Sequence[int]) -> tuple[int, int]:
         """Host times in ns of cudaMalloc and cudaFree for buffers of these sizes in bytes, outside of CuPy's memory pool."""

@@ -132,7 +132,7 @@ class Local:
         from warpladder.collectors.cuda.device import current_device
 
         device = current_device()
-        return allreduce_ns(device, self._communicator, nbytes), device.event_overhead.ns
+        return allreduce_ns(device, self._communicator, nbytes), device.event_overhead_ns
 
     def close(self) -> None:
         """Free the share's memory."""
