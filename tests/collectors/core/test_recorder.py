@@ -23,7 +23,7 @@ from warpladder.workloads import registry
 
 # Recorded once, not by each worker.
 pytestmark = [pytest.mark.xdist_group("record"), pytest.mark.slow]
-LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rounds=20)
+LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=8.0, max_rounds=20)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def results(run: store.Run) -> pd.DataFrame:
         ("out_of_memory", "out_of_memory", "MemoryError: 64 GiB wanted"),
         ("aborts", "launch_error", "its process died (signal 6)"),
         ("is_killed", "out_of_memory", "killed (signal 9)"),
-        ("hangs", "timeout", "no progress for 3 s"),
+        ("hangs", "timeout", "no progress for 8 s"),
         ("raises_later", "launch_error", "misbehaving.py:65: RuntimeError: the ninth call fails"),
     ],
 )
