@@ -20,7 +20,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.pages import BROWSERS, HERE, PATIENCE_MS, free_port, wait_until_healthy
 
-FIXTURES: Final = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "kineto"
+_KINETO: Final = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "kineto"
+#: Label -> what `warpladder import` is given.
+FIXTURES: Final = {"trace": (str(_KINETO / "resnet18_train_h2d.json.gz"),), "job": ("--job", str(_KINETO / "fsdp"))}
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ def main() -> int:
     chromium = next(filter(None, map(shutil.which, BROWSERS)))
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         folder = Path(made)
-        _import(folder, "trace", str(FIXTURES / "resnet18_train_h2d.json.gz"))
-        _import(folder, "job", "--job", str(FIXTURES / "fsdp"))
+        for label in FIXTURES:
+            import_fixture(folder, label)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         seconds = [ask(question, folder, browser) for question in QUESTIONS]
         browser.close()
@@ -66,8 +68,9 @@ def main() -> int:
     return int(median > 10 or max(len(question.clicks) for question in QUESTIONS) > 2)
 
 
-def _import(folder: Path, label: str, *what: str) -> None:
-    command = [*HERE, "import", *what, "--label", label, "--data-dir", str(folder)]
+def import_fixture(folder: Path, label: str) -> None:
+    """Import the trace or the job into a folder of runs."""
+    command = [*HERE, "import", *FIXTURES[label], "--label", label, "--data-dir", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
