@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Final
 
@@ -118,7 +118,15 @@ class Profile:
 
     def work(self, place: int) -> str:
         """The class of work of an instruction."""
-        each = self.code.instructions[place]
+        if place not in self._works:
+            self._works[place] = self._work(self.code.instructions[place])
+        return self._works[place]
+
+    @cached_property
+    def _works(self) -> dict[int, str]:
+        return {}
+
+    def _work(self, each: Instruction) -> str:
         name = each.opcode.split(".")[0]
         if name.startswith(_ATOMICS):
             return Work.ATOMICS
@@ -252,9 +260,10 @@ def _writes(each: Instruction) -> bool:
     return not name.startswith((*_STORES, "RED", "BAR", "BRA", "EXIT")) and "SETP" not in name
 
 
-def _written(each: Instruction) -> set[int]:
+@lru_cache(maxsize=1 << 14)
+def _written(each: Instruction) -> frozenset[int]:
     operands = _operands(each)
-    return set(range(operands[0][0], operands[0][0] + _width(each))) if operands and _writes(each) else set()
+    return frozenset(range(operands[0][0], operands[0][0] + _width(each)) if operands and _writes(each) else ())
 
 
 def _read(each: Instruction) -> set[int]:

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -53,6 +54,8 @@ _DIFFERENT_TIME: Final = 0.05
 _LARGEST_RATIO: Final = 100.0
 #: Kinds of instructions that are shown: those whose numbers differ the most.
 _MOST_KINDS: Final = 10
+#: Cells whose kernels are kept in memory.
+_KEPT: Final = 4
 #: From this part on, a difference counts as explained as a whole.
 _WHOLE: Final = 0.95
 #: A finer cause is named where it makes up this part of a change.
@@ -204,13 +207,14 @@ def between(
     return replace(explanation, work=(*explanation.work, *kinds))
 
 
-def profiled(code: MachineCode, cell: CellName) -> list[Profile]:
+@lru_cache(maxsize=_KEPT)  # each rung is compared with the one before it and with the next one
+def profiled(code: MachineCode, cell: CellName) -> tuple[Profile, ...]:
     """The kernels of a cell with their counters by instruction."""
-    return [
+    return tuple(
         Profile(kernel.code, found, kernel.count, None if kernel.spill_bytes is None else kernel.spill_bytes > 0)
         for kernel in code.kernels(cell)
         if (found := code.counters(cell, kernel.index))
-    ]
+    )
 
 
 def _in_code(
@@ -280,13 +284,13 @@ def _in_launch(slow: Row, fast: Row, multiprocessors: float | None) -> Coded | N
     return Coded(inside.Cause.TOO_FEW_BLOCKS, share, "", less, longer, detail)
 
 
+@lru_cache(maxsize=_KEPT)
 def executed(code: MachineCode, cell: CellName) -> collections.Counter[str]:
-    """How often the launches of a cell executed each kind of instruction, by warp; empty where it was not counted."""
+    """How often the launches of a cell executed each kind of instruction, by warp; empty where it was not counted. Never change it."""
     counts: collections.Counter[str] = collections.Counter()
-    for kernel in code.kernels(cell):
-        for place, count in code.counters(cell, kernel.index).get(metrics.EXECUTED, {}).items():
-            if place < len(kernel.code):
-                counts[kernel.code.instructions[place].name] += count * kernel.count
+    for kernel in profiled(code, cell):
+        for place, count in kernel.readings(metrics.EXECUTED).items():
+            counts[kernel.code.instructions[place].name] += count * kernel.count
     return counts
 
 
