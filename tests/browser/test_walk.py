@@ -20,13 +20,20 @@ pytestmark = pytest.mark.slow
 GEMM = "20261127T083256Z-h200-mlp-gemm-7429"
 COUNTED = "20261122T232531Z-h200-by-nsight-compute-2f0f"
 TENSOR_CORES = "20261125T211711Z-h100-cnn-conv-with-counters-35c3"
+#: Its times lie apart by more than two decades.
+FAR = "20261127T114725Z-h100-gan-tconv-a3e2"
 CONV = "20261127T042751Z-h200-conv2d-5b5c"
 
 
 @pytest.mark.thorough
 def test_nothing_overlaps_in_either_size(page: "sync_api.Page", address: str) -> None:
     """Of the pages that had overlaps at 1024 pixels."""
-    for path in (f"counters?run={COUNTED}", f"counters?run={TENSOR_CORES}", f"details?run={CONV}&topic=copies"):
+    for path in (
+        f"counters?run={COUNTED}",
+        f"counters?run={TENSOR_CORES}",
+        f"devices?run={FAR}",
+        f"details?run={CONV}&topic=copies",
+    ):
         for seen in see(page, address, path):
             assert seen.problems == (), seen
         expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)

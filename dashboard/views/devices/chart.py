@@ -128,7 +128,10 @@ def _marks(figure: go.Figure, shown: Shown, look: Look, show: Show) -> None:
             type="log" if logarithmic else "linear",
             rangemode="normal" if logarithmic else "tozero",
             tickangle=0,
-            **ticks(least if logarithmic else 0, highest, format_duration, logarithmic=logarithmic, most=5),
+            # The narrowest window has room for two labels side by side where 1, 2 and 5 of a decade are labelled.
+            **ticks(
+                least if logarithmic else 0, highest, format_duration, logarithmic=logarithmic, most=3 if logarithmic else 5
+            ),
         )
 
 
