@@ -156,77 +156,47 @@ def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
     return replace(request, processes=1, max_rounds=min(request.max_rounds or _ROUNDS, _ROUNDS))
 
 
-@dataclass(frozen=True)
-class Counted:
-    """The cells that the pass for counters profiles.
-
-    Attributes:
-        cells: of each variant and case the cell with the least median device time; the least operation time where no device time was taken.
-        launches: their kernel launches, of those that are alike one; a cell of a library counts as one.
-        unknown: cells of libraries, whose launches only the profiler counts.
-        left_out: cells with more launches than `_MOST_LAUNCHES`, each of which the profiler would repeat.
-    """
-
-    cells: tuple[Cell, ...]
-    launches: int
-    unknown: int
-    left_out: tuple[Cell, ...]
-
-    @property
-    def about(self) -> str:
-        """How long the pass will take, and what it leaves out, in words."""
-        seconds = _SECONDS_TO_START + len(self.cells) * _SECONDS_A_CELL + self.launches * _SECONDS_A_LAUNCH
-        about = (
-            f"at least {seconds:.0f} s: the kernels of libraries are not counted yet"
-            if self.unknown
-            else f"about {seconds:.0f} s"
-        )
-        less = f"; left out for more than {_MOST_LAUNCHES} launches: {len(self.left_out)}" if self.left_out else ""
-        return f"cells whose counters are read: {len(self.cells)}, {about}{less}"
-
-
-@dataclass(frozen=True)
-class Looped:
-    """The cells that the pass for energy repeats.
-
-    Attributes:
-        cells: of each variant and case with a device time the cell with the least median.
-    """
-
-    cells: tuple[Cell, ...]
-
-    @property
-    def about(self) -> str:
-        """How long the pass will take, in words."""
-        twins = len({(cell.workload, cell.case) for cell in self.cells})
-        loops = (len(self.cells) + twins) * (_ENERGY_ROUNDS + 1)
-        seconds = _SECONDS_TO_START + _SECONDS_IDLE + len(self.cells) * _SECONDS_A_CELL + loops * _SECONDS_A_LOOP
-        return f"cells whose energy is read: {len(self.cells)}, about {seconds:.0f} s: {_ENERGY_ROUNDS} rounds of a second or more a cell"
-
-
-def cells_of(of: FurtherPass, run: store.Run) -> Counted | Looped | None:
-    """The cells of a run that a pass takes; None for a pass that takes all.
+def cells_of(of: FurtherPass, run: store.Run) -> tuple[list[Cell], str] | None:
+    """The cells of a run that a pass takes, with how long it will take and what it leaves out, in words; None for a pass that takes all.
 
     Raises:
         CollectorError: no cell of the run can be taken.
     """
     if of.collector not in _OF_CELLS:
         return None
-    chosen = fastest(run) if of.collector == choice.COUNTER else Looped(tuple(_fastest(run, ("device",))))
-    if not chosen.cells:
+    cells, about = counted_cells(run) if of.collector == choice.COUNTER else _looped_cells(run)
+    if not cells:
         raise CollectorError("no cell of a GPU was timed; the run has the reason of each cell")
-    return chosen
+    return cells, about
 
 
-def fastest(run: store.Run) -> Counted:
-    """The cells of a run whose counters are read."""
-    cells = _fastest(run, ("device", "operation"))
+def counted_cells(run: store.Run) -> tuple[list[Cell], str]:
+    """The cells whose counters are read: of each variant and case the one with the least median device time, or the least operation
+    time where no device time was taken. One with more launches than `_MOST_LAUNCHES`, each of which the profiler repeats, is left out.
+    """
+    fastest = _fastest(run, ("device", "operation"))
     launches = Counter[Cell]()
     for row in run.records("cell_launches"):
         launches[Cell.of(row)] += 1  # of those that are alike, one is profiled
-    few = tuple(cell for cell in cells if launches[cell] <= _MOST_LAUNCHES)
-    unknown = sum(launches[cell] == 0 for cell in few)
-    return Counted(few, sum(max(launches[cell], 1) for cell in few), unknown, tuple(cell for cell in cells if cell not in few))
+    cells = [cell for cell in fastest if launches[cell] <= _MOST_LAUNCHES]
+    # Only the profiler counts the launches of a library.
+    known = all(launches[cell] for cell in cells)
+    repeated = sum(max(launches[cell], 1) for cell in cells)
+    seconds = _SECONDS_TO_START + len(cells) * _SECONDS_A_CELL + repeated * _SECONDS_A_LAUNCH
+    about = f"about {seconds:.0f} s" if known else f"at least {seconds:.0f} s: the kernels of libraries are not counted yet"
+    left_out = len(fastest) - len(cells)
+    less = f"; left out for more than {_MOST_LAUNCHES} launches: {left_out}" if left_out else ""
+    return cells, f"cells whose counters are read: {len(cells)}, {about}{less}"
+
+
+def _looped_cells(run: store.Run) -> tuple[list[Cell], str]:
+    """The cells whose energy is read: of each variant and case with a device time the one with the least median."""
+    cells = _fastest(run, ("device",))
+    twins = len({(cell.workload, cell.case) for cell in cells})
+    loops = (len(cells) + twins) * (_ENERGY_ROUNDS + 1)
+    seconds = _SECONDS_TO_START + _SECONDS_IDLE + len(cells) * _SECONDS_A_CELL + loops * _SECONDS_A_LOOP
+    rounds = f"{_ENERGY_ROUNDS} rounds of a second or more a cell"
+    return cells, f"cells whose energy is read: {len(cells)}, about {seconds:.0f} s: {rounds}"
 
 
 def _fastest(run: store.Run, scopes: Sequence[str]) -> list[Cell]:

@@ -209,8 +209,9 @@ def _further(planned: Planned, of: FurtherPass, run: store.Run, say: Say) -> Pla
     """A further pass, given the run of the times."""
     file = run.path.with_name("cells.json")
     if chosen := further_passes.cells_of(of, run):
-        write_cells(file, chosen.cells)
-        say(chosen.about)
+        cells, about = chosen
+        write_cells(file, cells)
+        say(about)
     request = further_passes.request_of(of, planned.order.request, file)
     why = f"a further pass that {of.what}, whose times do not count"
     return Planned(replace(planned.order, request=request), make_plan(request), of.collector, why)

@@ -161,15 +161,13 @@ def ptx_with_lines(what: Compilation) -> str:
 @contextmanager
 def _compiled_program(what: Compilation) -> Iterator[tuple[object, str]]:
     """The program and the compiler's log."""
-    headers_used = headers.headers_for(what.source)
-    names, texts = (
-        [text.encode() for text in texts] for texts in (headers_used.embedded.keys(), headers_used.embedded.values())
-    )
+    header_options, embedded = headers.headers_for(what.source)
+    names, texts = ([text.encode() for text in texts] for texts in (embedded.keys(), embedded.values()))
     program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), len(names), texts, names))
     try:
         for expression in (*what.kernels, *(f"&{name}" for name in what.constants)):
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        options = [f"--gpu-architecture={what.arch}", *_OPTIONS, *what.options, *headers_used.options]
+        options = [f"--gpu-architecture={what.arch}", *_OPTIONS, *what.options, *header_options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
         _checked(nvrtc.nvrtcGetProgramLog(program, log))

@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -70,28 +69,16 @@ _CANNOT_OPEN: Final = re.compile(r'^(.+?)\((\d+)\): .*(?:cannot|could not) open 
 _ON_THE_HOST: Final = re.compile(r"[a-z_]+|sys/.*|(stdio|string|time|signal|errno|unistd|pthread|omp)\.h")
 
 
-@dataclass(frozen=True)
-class Headers:
-    """The options of NVRTC with which a source finds the headers that it includes.
-
-    Attributes:
-        options: NVRTC's.
-        embedded: text of each header that stands in no file, by the name that a source includes it by.
-    """
-
-    options: tuple[str, ...] = ()
-    embedded: Mapping[str, str] = field(default_factory=dict)
-
-
-def headers_for(source: str) -> Headers:
-    """The headers for a source; none if it includes nothing."""
+def headers_for(source: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """The options of NVRTC with which a source finds the headers that it includes, and the text of each header that stands in no file, by
+    the name that a source includes it by; none if it includes nothing."""
     names = set(_INCLUDE.findall(source))
     if not names:
-        return Headers()
+        return (), {}
     folders = tuple(f"-I{folder}" for folder in toolkit_folders())
     # cuda.h declares functions of the host without saying so.
     declares = ("--device-as-default-execution-space",) if names & {"cuda.h", "cudaTypedefs.h"} else ()
-    return Headers((*folders, *declares), _embedded())
+    return (*folders, *declares), _embedded()
 
 
 def state_of(source: str, options: Sequence[str]) -> tuple[str, ...]:

@@ -223,11 +223,10 @@ def test_six_rounds_of_the_fastest_config_of_each_variant_are_planned(tmp_path: 
     of = further_passes.energy_by("cuda_events", 1)
     chosen = further_passes.cells_of(of, store.open_run(made_runs.write(tmp_path)))
     assert chosen is not None
-    assert not {cell.variant for cell in chosen.cells} & {"numpy", "numba_serial", "numba_parallel"}
-    cases = len({(cell.workload, cell.case) for cell in chosen.cells})
-    seconds = 15 + 7 + 1.5 * len(chosen.cells) + (len(chosen.cells) + cases) * 7 * 1.4
-    assert chosen.about == (
-        f"cells whose energy is read: {len(chosen.cells)}, about {seconds:.0f} s: 6 rounds of a second or more a cell"
-    )
+    cells, about = chosen
+    assert not {cell.variant for cell in cells} & {"numpy", "numba_serial", "numba_parallel"}
+    cases = len({(cell.workload, cell.case) for cell in cells})
+    seconds = 15 + 7 + 1.5 * len(cells) + (len(cells) + cases) * 7 * 1.4
+    assert about == f"cells whose energy is read: {len(cells)}, about {seconds:.0f} s: 6 rounds of a second or more a cell"
     request = further_passes.request_of(of, Request(max_rounds=50, processes=3), tmp_path)
     assert (request.max_rounds, request.processes, request.no_limit, request.cells) == (6, 1, True, tmp_path)

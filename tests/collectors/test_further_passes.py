@@ -142,7 +142,7 @@ def test_counters_are_refused_where_nothing_can_be_profiled(collector: str, gpus
 def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> None:
     """In the made run, `v05_swizzled` has two configs; each case has its own fastest one."""
     run = store.open_run(made_runs.write(tmp_path))
-    cells = further_passes.fastest(run).cells
+    cells, told = further_passes.counted_cells(run)
     assert len({(cell.workload, cell.variant, cell.case) for cell in cells}) == len(cells)
     samples = run.table("samples").query("scope == 'device' and cache == 'cold' and gpus <= 1")
     medians = samples.groupby(["workload", "variant", "case", "config"])["duration_ns"].median()
@@ -151,20 +151,20 @@ def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> N
         assert of_variant[cell.config] == of_variant.min()
     seconds = 15 + 3 * len(cells)
     about = f"at least {seconds:.0f} s: the kernels of libraries are not counted yet"
-    assert further_passes.fastest(run).about == f"cells whose counters are read: {len(cells)}, {about}"
+    assert told == f"cells whose counters are read: {len(cells)}, {about}"
 
 
 def test_cells_of_more_than_32_different_launches_are_left_out(tmp_path: Path) -> None:
     path = made_runs.write(tmp_path)
-    cell, *others = further_passes.fastest(store.open_run(path)).cells
+    (cell, *others), _ = further_passes.counted_cells(store.open_run(path))
     sizes = {f"{what}_{axis}": 1 for what in ("grid", "block") for axis in "xyz"}
     launch = {**cell.key, "launch_index": 0, "kernel": "k", "code": None, **sizes, "dynamic_shared_bytes": 0}
     alike = [{**launch, **others[0].key, "launch_index": place} for place in range(99)]
     different = [{**launch, "launch_index": place, "grid_x": place + 1} for place in range(33)]
     made_sweeps.add(path, "cell_launches", [*launch_rows(different), *launch_rows(alike)])
-    counted = further_passes.fastest(store.open_run(path))
-    assert (counted.cells, counted.left_out) == (tuple(others), (cell,))
-    assert counted.about.endswith("; left out for more than 32 launches: 1")
+    cells, about = further_passes.counted_cells(store.open_run(path))
+    assert cells == others
+    assert about.endswith("; left out for more than 32 launches: 1")
 
 
 def test_a_request_of_some_cells_plans_these_alone(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def command(
     from warpladder import recording, screen
     from warpladder.collectors.core.plan import Request
     from warpladder.collectors.core.signals import Stop
-    from warpladder.collectors.further_passes import TIMED_BY, fastest
+    from warpladder.collectors.further_passes import TIMED_BY, counted_cells
     from warpladder.dashboard.text import inside as text
     from warpladder.data import store
     from warpladder.progress import TerminalProgress
@@ -68,7 +68,7 @@ def command(
 
     def look(run: "store.Run") -> list[tuple["Cell", "Shown"]]:
         file = files[0].resolve() if files else None
-        found = fastest(run).cells
+        found, _ = counted_cells(run)
         if not found:
             raise Error(f"{workload}: {', '.join(variants)}: not right at {', '.join(cases)}, so there is nothing to explain")
         shown = [(cell, inside.look_into(cell, file, seconds, partial(_told, screen.say, cell))) for cell in found]
