@@ -162,15 +162,14 @@ def build(variant: CudaVariant, kernels: Sequence[str]) -> Program:
         raise EmulationError("no C++ compiler; install g++, or set CXX")
     names = tuple(dict.fromkeys(kernels))
     major, minor = variant.min_compute_capability
-    flags = (*_FLAGS, f"-D__CUDA_ARCH__={major * 100 + minor * 10}")
     runtime = [_made(file.stem, ".o", (*_FLAGS, "-c"), file.read_text(), ()) for file in sorted(_HERE.glob("*.cpp"))]
-    flags = (*flags, "-include", str(_headers(flags)))
-    return Program(variant, names, _made(variant.name, "", flags, translation_unit(variant, names), runtime))
+    code = f"#define __CUDA_ARCH__ {major * 100 + minor * 10}\n{translation_unit(variant, names)}"
+    return Program(variant, names, _made(variant.name, "", (*_FLAGS, "-include", str(_headers())), code, runtime))
 
 
-def _headers(flags: Sequence[str]) -> Path:
-    """A header that includes ours. It stands compiled beside itself for these flags: reading ours takes a quarter of a second."""
-    compiled = _made("headers", ".h.gch", (*flags, "-x", "c++-header"), INCLUDES, ())
+def _headers() -> Path:
+    """A header that includes ours. It stands compiled beside itself: reading ours takes a quarter of a second."""
+    compiled = _made("headers", ".h.gch", (*_FLAGS, "-x", "c++-header"), INCLUDES, ())
     header = compiled.with_suffix("")
     if not header.exists():  # what a compiler reads that has no use for the compiled one
         partial = header.with_name(f"{header.name}.{os.getpid()}")
