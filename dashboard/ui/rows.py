@@ -24,15 +24,15 @@ class Column:
 
     Attributes:
         label: its heading.
-        width: the room that it asks for, in pixels. Words take less in a narrow window, figures do not.
+        width: the room that it asks for, in pixels. Words and paths take less in a narrow window.
         help: a sentence about it, for the mouse and for a screen reader.
-        kind: `words`; `figure`, which is never cut; `path`, which is cut at its start; `bars`, a list of percentages.
+        kind: `words`; `short` words and a `figure`, which are never cut; `path`, which is cut at its start; `bars`, a list of percentages.
     """
 
     label: str
     width: int
     help: str = ""
-    kind: Literal["words", "figure", "path", "bars"] = "words"
+    kind: Literal["words", "short", "figure", "path", "bars"] = "words"
 
 
 def show(

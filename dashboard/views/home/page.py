@@ -364,7 +364,7 @@ def _dated(run: store.Run) -> str:
 
 _COLUMNS: Final = {
     "workload": Column("Workload", 116),
-    "precision": Column("Prec.", 54, "The precision of the products."),
+    "precision": Column("Prec.", 66, "The precision of the products.", "short"),
     "sizes": Column("By size", 64, "% of floor of the fastest rung at each size, the smallest first.", "bars"),
     "floor": Column("Of floor", 68, "At the largest size.", "figure"),
     "best": Column("Best rung", 202),
@@ -372,7 +372,7 @@ _COLUMNS: Final = {
     "speedup": Column("Speedup", 76, "Over the baseline of the workload.", "figure"),
     # A name that is too long is cut at its end, and never the figure before it.
     "peer": Column("Over best peer", 146, "The peer's time over that of the best rung."),
-    "checks": Column("⚠", 40, "Reasons to distrust the figures of the workload: see below."),
+    "checks": Column("⚠", 48, "Reasons to distrust the figures of the workload: see below.", "short"),
     "run": Column("Run", 160),
 }
 _FINDINGS: Final = {
