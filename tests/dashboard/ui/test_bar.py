@@ -11,6 +11,8 @@ from streamlit.testing.v1 import AppTest
 from tests.dashboard.pages import choose_run, plotted, rows, run_of
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps, made_traces
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.views.trust.query import verdict
 from warpladder.data import store
 from warpladder.data.names import Source
 from warpladder.data.schema import TABLES
@@ -90,8 +92,15 @@ def test_the_bar_tells_how_a_recording_ended(open_app: Open, tmp_path: Path, sou
         schema = pq.read_schema(run / "diagnostics.parquet") if file.exists() else TABLES["diagnostics"].arrow
         told = made_runs.row("diagnostics", severity="info", source=source, text=text)
         pq.write_table(pa.Table.from_pylist([told], schema), file)
-    caption = next(each.value for each in open_app(tmp_path, run="spare").main.caption if "recording" in each.value)
+    app = open_app(tmp_path, run="spare")
+    caption = next(each.value for each in app.main.caption if "recording" in each.value)
     assert caption.replace("\\", "").endswith(f" · recording · {shown}")
+    told_of = {
+        Source.NOT_REACHED: "what was not reached is missing",
+        Source.FEWER_PROCESSES: "how far processes differ is not known",
+    }
+    found = verdict(load(store.open_run(run)), tmp_path).but
+    assert [text in found for text in told_of.values()] == [each == source for each in told_of]
 
 
 @pytest.mark.parametrize("name", ["trace", "counted"])
