@@ -146,9 +146,9 @@ def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> No
 
 
 @pytest.mark.thorough
-def test_launches_are_projected_alike_by_parents_and_by_times(tmp_path: Path) -> None:
-    report = deep_report(tmp_path / "report.sqlite", "closed")
-    traces = load(store.open_run(tmp_path / import_report(report, tmp_path, "", None, []))).traces
+@pytest.mark.parametrize("run", ["closed"], indirect=True)
+def test_launches_are_projected_alike_by_parents_and_by_times(run: store.Run) -> None:
+    traces = load(run).traces
     by_parents, by_times = trace_ranges._by_parents(traces), trace_ranges._by_times(traces)
     assert by_parents.launches.tolist() == by_times.launches.tolist()
     held = by_parents.launches > 0
@@ -158,10 +158,9 @@ def test_launches_are_projected_alike_by_parents_and_by_times(tmp_path: Path) ->
     assert by_parents.launches[:2].tolist() == [KERNELS + KERNELS // 10, KERNELS + KERNELS // 10 - 2]
 
 
-def test_what_all_ranges_hold_is_summed_by_hand(tmp_path: Path) -> None:
-    report = deep_report(tmp_path / "report.sqlite", "closed")
-    data = load(store.open_run(tmp_path / import_report(report, tmp_path, "", None, [])))
-    found = trace_sums.summary(data, "nvtx_kern_sum")
+@pytest.mark.parametrize("run", ["closed"], indirect=True)
+def test_what_all_ranges_hold_is_summed_by_hand(run: store.Run) -> None:
+    found = trace_sums.summary(load(run), "nvtx_kern_sum")
     durations = 30 + np.arange(KERNELS) % 13
     # A kernel counts once for every range around it: the one at number 100 n, and all those before.
     times = 100 * np.arange(KERNELS) + 1
