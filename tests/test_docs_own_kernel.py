@@ -114,7 +114,7 @@ def test_the_kernel_of_the_page_is_right(tmp_path: Path, order: emulator.Order) 
         assert np.linalg.norm(outputs["out"] - right) <= workload.tolerance["fp32"] * np.linalg.norm(right)
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("arch", [pytest.param("sm_75", marks=pytest.mark.thorough), "sm_90"])
 def test_the_kernel_of_the_page_compiles_without_spills(tmp_path: Path, arch: str) -> None:
     _, variant = _softmax(tmp_path)
     module = compile_variant(variant, ["softmax<128>", "softmax<256>"], arch)

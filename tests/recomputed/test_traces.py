@@ -70,6 +70,7 @@ def test_api_and_kernels() -> None:
     check(draw(rng, found, numbers))
 
 
+@pytest.mark.thorough
 def test_transfers() -> None:
     rng, runs = _runs("transfers")
     found = []

@@ -54,7 +54,7 @@ def test_example_s_warp_a_row_needs_32_times_the_blocks_of_a_thread_a_row(exampl
     assert grids == [(1, 1, 1), (10, 1, 1)]  # 37 threads; 37 warps, four a block
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("arch", [pytest.param("sm_75", marks=pytest.mark.thorough), "sm_90"])
 def test_example_s_kernels_compile_without_spills(example: Workload, arch: str) -> None:
     for variant in _cuda(example):
         for config in variant.configs:

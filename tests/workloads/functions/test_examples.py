@@ -111,7 +111,7 @@ def test_layer_norm_has_three_rungs_and_one_file() -> None:
     assert workload.variant("numpy").role == "host"
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("arch", [pytest.param("sm_75", marks=pytest.mark.thorough), "sm_90"])
 def test_layer_norm_s_kernels_compile_without_spills(arch: str) -> None:
     workload = registry.load_file(LAYER_NORM)[0]
     for variant in cuda_variants(workload):
@@ -164,7 +164,7 @@ def reduction() -> dict[str, Any]:
     return dict(module.__globals__)
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("arch", [pytest.param("sm_75", marks=pytest.mark.thorough), "sm_90"])
 def test_the_reduction_s_kernels_compile_without_spills(reduction: dict[str, Any], arch: str) -> None:
     variant = CudaVariant("reduction", "reduction", "rung", source=reduction["KERNELS"])
     assert {name: each.spill_bytes for name, each in compile_variant(variant, RUNGS, arch).kernels.items()} == dict.fromkeys(
