@@ -30,13 +30,14 @@ settings.load_profile("no deadline")
 
 #: Groups of tests that one worker runs, the longest first. They start before all other tests, so that no worker waits for one at the end.
 FIRST = (
-    "tests/workloads/test_kernels.py",
     "browser",
     "specimens",
+    "record",
     "tests/emulator/test_hopper.py",
     "tests/workloads/test_cnn_conv.py",
+    "trees",
     "server",
-    "record",
+    "tests/collectors/programs/test_runner.py",
     "numba",
     "tests/dashboard/test_app.py",
     "walk",
