@@ -554,7 +554,7 @@ EXPERIMENTS = Table(
     (
         *_CELL,
         integer("place", "place among the rows of the cell", bits=32, least=0),
-        text("kernel", "the kernel with the most threads, which is looked into"),
+        text("kernel", "the kernel that takes the most time, which is looked into"),
         text("experiment", "kind of the experiment", values=tuple(map(str, Experiment))),
         text("what", "the class of work, the mark, the stage or the fact", not_empty=True),
         real("value", "the time, the share or the number"),

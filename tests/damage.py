@@ -49,7 +49,6 @@ _NOT_NEGATIVE: Final = frozenset(
         "parent_id",
         "depth",
         "process",
-        "thread",
         "gpu_busy_ns",
         "time_gpu_busy_ns",
     ]
@@ -266,7 +265,8 @@ def _values(table: str, column: Column) -> Iterator[tuple[str, Any, bool]]:
     if pa.types.is_string(column.type):
         is_json = column.name in ("params", "packages")
         for name, text in (_TEXTS | (_JSON if is_json else {})).items():
-            yield name, text, bool(column.values) or (is_json and name not in ("empty", "nested", "null"))
+            refused = bool(column.values) or (column.not_empty and not text)
+            yield name, text, refused or (is_json and name not in ("empty", "nested", "null"))
     elif pa.types.is_integer(column.type):
         largest = _LARGEST[column.type.bit_width]
         yield from (("zero", 0, column.name == "duration_ns"), ("negative", -1, column.name in _NOT_NEGATIVE))

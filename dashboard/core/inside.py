@@ -27,6 +27,12 @@ _SCATTERED: Final = 1.5
 _CONFLICTS: Final = 1.5
 
 
+#: What an experiment takes away beside a class of work.
+_REGISTERS: Final = "the limit of registers"
+#: What the experiments that are known here take away.
+_TAKEN: Final = (*map(str, Work), _REGISTERS)
+
+
 class Cause(StrEnum):
     """What limits a kernel, each with what to try (`advice`)."""
 
@@ -115,10 +121,12 @@ NO_EXPERIMENTS: Final = Experiments(None)
 
 
 class Inside:
-    """The rows of table `experiments` of one cell."""
+    """The rows of table `experiments` of one cell. What was not measured in rounds is its own interval."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
+        self._rows = [
+            {**row, **{end: row["value"] if row[end] is None else row[end] for end in ("low", "high")}} for row in rows
+        ]
 
     def of(self, experiment: Experiment, what: str = "", note: str = "") -> list[Row]:
         """The rows of an experiment."""
@@ -178,7 +186,8 @@ class Inside:
 
     def findings(self) -> list[Finding]:
         """The causes, the one that explains the most first. One that is in doubt counts half."""
-        rows = [self._of_row(row) for row in self.of(Experiment.WITHOUT) if math.isfinite(row["value"])]
+        taken = (row for row in self.of(Experiment.WITHOUT) if row["what"] in _TAKEN and math.isfinite(row["value"]))
+        rows = [self._of_row(row) for row in taken]
         found = [*rows, *self._of_launch()]
         rest = 1 - max((each.share for each in found), default=0.0)
         found += self._of_lanes(rest)
@@ -191,7 +200,7 @@ class Inside:
     def _of_row(self, row: Row) -> Finding:
         times = float(row["value"]), float(row["low"]), float(row["high"])
         share = 1 - times[0] / self.original_ns
-        if row["what"] == "the limit of registers":
+        if row["what"] == _REGISTERS:
             detail = (
                 f"the compiler spills {self.fact(Fact.SPILL_BYTES) or 0:.0f} bytes a thread, for it may not use more registers"
             )

@@ -127,4 +127,5 @@ def with_energy(rows: pd.DataFrame, data: RunData) -> pd.DataFrame:
     own = energies(data)[["workload", "variant", "config", "case", *_COLUMNS]].rename(
         columns={"variant": "best", "config": "best_config"}
     )
+    rows = rows.astype({"best": "str", "best_config": "str"})  # where no case has a best variant, they are columns of NaN
     return rows.merge(own, on=["workload", "best", "best_config", "case"], how="left")

@@ -84,6 +84,12 @@ def test_of_a_kernel_among_others_multiprocessors_and_lanes_explain_no_more_than
     assert first == "w n=1  v  k (50% of the time of 9 launches)"
 
 
+def test_a_class_that_is_not_known_is_no_finding_and_a_time_without_ends_is_its_own_interval() -> None:
+    alone = {**row("without", LOADS, 10_000), "low": None, "high": None}
+    (found,) = Inside(rows_of(alone, row("without", "work of tomorrow", 10_000))).findings()
+    assert found.cause is Cause.LOADS and found.without_ns == (10_000, 10_000, 10_000)
+
+
 def test_marks_with_one_name_are_one() -> None:
     marks = row("delay", "barrier at line 4", 0.7), row("delay", "loop at line 2", 0.8), row("delay", "barrier at line 4", 0.9)
     parts = row("stage", "to the end", 0.5), row("stage", "up to line 4", 0.3), row("stage", "to the end", 0.2)

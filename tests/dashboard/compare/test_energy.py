@@ -1,6 +1,7 @@
 """Energies counted by hand, and where pages, text and files show them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,12 @@ def test_the_summary_prints_energies_and_its_files_have_those_of_the_best(data: 
     without = load(store.open_run(folder / "without"))
     assert "energy" not in summary.terminal(without, 0, sizes=False, every=True)
     assert not [name for name in summary.figures(without).columns if "energy" in name]
+
+
+def test_where_no_case_has_a_best_variant_no_energy_is_that_of_the_best(data: RunData) -> None:
+    few = data.samples.groupby(["workload", "variant", "config", "case", "scope", "cache"], observed=True).head(3)
+    found = summary.figures(replace(data, samples=few))
+    assert len(found) and found[["best", "energy_mj"]].isna().all(axis=None)
 
 
 #: Watts above idle by variant at n = 100, 400, 1600 and 6400. v03 takes the least energy at all sizes but the smallest.
