@@ -17,6 +17,7 @@ A persistent kernel whose blocks take tiles from a counter runs, its first block
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -184,18 +185,25 @@ def _made(name: str, suffix: str, flags: Sequence[str], code: str, objects: Sequ
     key = "\0".join([str(COMPILER), *flags, code, *headers, *(file.name for file in objects)])
     target = _cache_folder() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:20]}{suffix}"
     if not target.exists():
-        with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
-            source, made = Path(folder, f"{name}-unit.cpp"), Path(folder, "made")
-            source.write_text(code)
-            command = [str(COMPILER), *flags, f"-I{_HERE}", str(source), *map(str, objects), "-o", str(made)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip())
-                raise EmulationError(f"{name} does not compile for the emulator: {first.strip()}")
-            partial = target.with_name(f"{target.name}.{os.getpid()}")
-            shutil.copy(made, partial)
-            partial.replace(target)
+        with target.with_name(f"{target.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another worker compiles the same
+            if not target.exists():
+                _compile(name, [*flags, f"-I{_HERE}"], code, objects, target)
     return target
+
+
+def _compile(name: str, flags: Sequence[str], code: str, objects: Sequence[Path], target: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
+        source, made = Path(folder, f"{name}-unit.cpp"), Path(folder, "made")
+        source.write_text(code)
+        command = [str(COMPILER), *flags, str(source), *map(str, objects), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip())
+            raise EmulationError(f"{name} does not compile for the emulator: {first.strip()}")
+        partial = target.with_name(f"{target.name}.{os.getpid()}")
+        shutil.copy(made, partial)
+        partial.replace(target)
 
 
 def _argument(launch: Launch, value: object, number: Mapping[str, int], buffers: Mapping[str, np.ndarray]) -> str:
