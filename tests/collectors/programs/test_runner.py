@@ -37,7 +37,7 @@ def lives(pid: int) -> bool:
 def test_wall_clock_and_processor_time_are_those_of_the_program(launcher: Launcher) -> None:
     slept = launcher.run(shell("sleep 0.3"))
     assert (slept.code, slept.problem, slept.leftovers, slept.after_ns) == (0, "", (), 0)
-    assert 0.3e9 <= slept.duration_ns < 1.5e9
+    assert 0.3e9 <= slept.duration_ns < 15e9
     assert slept.cpu_ns < 0.1e9
     busy = launcher.run(Launch(sys.executable, ("python", "-c", "import time\nwhile time.process_time() < 0.3: pass"), 20.0))
     assert 0.3e9 <= busy.cpu_ns <= 1.2 * busy.duration_ns
@@ -66,9 +66,9 @@ def test_a_closed_pipe_ends_a_program_as_under_a_shell(launcher: Launcher, tmp_p
 
 def test_a_program_that_hangs_is_killed_with_all_that_it_started(launcher: Launcher, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    ended = launcher.run(shell("sleep 60 & setsid sleep 62 & echo $! $$; trap '' TERM; sleep 61", 0.4, stdout=str(pids)))
+    ended = launcher.run(shell("sleep 60 & setsid sleep 62 & echo $! $$; trap '' TERM; sleep 61", 1.0, stdout=str(pids)))
     assert (ended.problem, ended.code, ended.leftovers) == ("timeout", -signal.SIGKILL, ())
-    assert 0.4e9 <= ended.duration_ns < 5e9
+    assert 1e9 <= ended.duration_ns < 15e9
     assert not any(map(lives, map(int, pids.read_text().split())))
 
 
@@ -86,7 +86,7 @@ def test_work_that_goes_on_after_the_exit_is_waited_for_and_timed(background: st
     printed = tmp_path / "out"
     ended = launcher.run(shell(f"{background}\nexit 0", stdout=str(printed)))
     assert (ended.code, ended.problem, ended.leftovers) == (0, "", ())
-    assert 0.3e9 <= ended.duration_ns < 3e9
+    assert 0.3e9 <= ended.duration_ns < 15e9
     assert 0.2e9 <= ended.after_ns < ended.duration_ns
     assert printed.read_text() == "result 42\n"
 
@@ -100,9 +100,9 @@ def test_a_daemon_that_never_ends_is_a_timeout_with_its_name(
     launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pids = tmp_path / "pids"
-    ended = launcher.run(shell("sleep 60 & echo $!; setsid sleep 60 & echo $!; exit 0", 0.4, stdout=str(pids)))
+    ended = launcher.run(shell("sleep 60 & echo $!; setsid sleep 60 & echo $!; exit 0", 1.0, stdout=str(pids)))
     assert (ended.code, ended.problem, ended.leftovers) == (0, "timeout", ("sleep",))
-    assert 0.4e9 <= ended.duration_ns < 3e9
+    assert 1e9 <= ended.duration_ns < 15e9
     assert not any(map(lives, map(int, pids.read_text().split())))
 
 
@@ -117,10 +117,10 @@ def test_under_a_profiler_only_the_program_s_group_is_waited_for_and_ended(tmp_p
     """The processes of a profiler may be children of the process that runs the programs."""
     pids = tmp_path / "pids"
     helper = subprocess.Popen(["sleep", "60"])
-    waited = runner.run(shell("sleep 0.3 & exit 0"), whole_tree=False)
+    waited = runner.run(shell("sleep 1 & exit 0"), whole_tree=False)
     assert (waited.code, waited.problem) == (0, "")
-    assert 0.28e9 <= waited.duration_ns < 1.5e9  # the clock starts after the program has
-    ended = runner.run(shell("sleep 60 & echo $!; exit 0", 0.4, stdout=str(pids)), whole_tree=False)
+    assert 0.5e9 <= waited.duration_ns < 15e9  # the clock starts after the program has
+    ended = runner.run(shell("sleep 60 & echo $!; exit 0", 1.0, stdout=str(pids)), whole_tree=False)
     assert (ended.code, ended.problem, ended.leftovers) == (0, "timeout", ("sleep",))
     assert not lives(int(pids.read_text()))
     assert helper.poll() is None
