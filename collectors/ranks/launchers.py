@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +31,7 @@ from warpladder.collectors.core.children import (
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.messages import CELL, Refused
 from warpladder.collectors.core.plan import Plan, PlanError
+from warpladder.collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
 from warpladder.collectors.ranks.ranked_bench import name_ranks
 from warpladder.installation import IMPORT_ROOT, how_to_install
 
@@ -46,10 +46,6 @@ ISSUED, RANKS = 2, 3
 #: Prefix of the line that a failing rank prints before it ends: status, rank and detail.
 MARK: Final = "warpladder: "
 
-#: Collectors that can measure several ranks together.
-TOGETHER: Final = ("cuda_events", "host_clock")
-#: Launcher of several processes, as `--launcher` names it -> its program.
-LAUNCHERS: Final = {"local": "mpiexec", "mpirun": "mpirun", "srun": "srun"}
 #: Without this option, Slurm lets the other ranks wait for a dead one.
 _OPTIONS: Final = {"srun": ("--kill-on-bad-exit=1",)}
 #: By default Open MPI 4 and 5 bind each rank to one core, which all threads of a host variant would share.
@@ -105,10 +101,7 @@ class Launcher:
     @property
     def program(self) -> str | None:
         """Path of the launcher, on PATH or next to Python's executable (MPICH's package); None if it is missing."""
-        word, beside = LAUNCHERS[self.name], str(Path(sys.executable).parent)
-        if self.name == "local":  # the one installed with mpi4py is compatible with it
-            return shutil.which(word, path=beside) or shutil.which(word)
-        return shutil.which(word) or shutil.which(word, path=beside)
+        return launcher_program(self.name)
 
     def command(self, ranks: int, collector: str) -> list[str]:
         """Return the command line that starts this number of ranks."""

@@ -15,6 +15,7 @@ from warpladder.collectors.cuda import disassembly
 from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.nsight_compute.entry import NCU
 from warpladder.collectors.nsight_systems.entry import NSYS
+from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
 from warpladder.commands.common import format_option
 from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.installation import how_to_install
@@ -74,7 +75,6 @@ def command(form: TableOrJson) -> None:
 def examine() -> Iterator[Finding]:
     """Yield a finding for each requirement, the most important first."""
     from warpladder.collectors.core.environment import cpu_name
-    from warpladder.collectors.ranks.launchers import LAUNCHERS, Launcher
 
     yield Finding("Python", sys.version_info >= (3, 11), f"{sys.version.split()[0]} (3.11 or newer is needed)")
     yield Finding("processor", True, f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores usable")
@@ -100,7 +100,7 @@ def examine() -> Iterator[Finding]:
     for need in (need for entry in ENTRIES.values() for need in entry.needs):
         yield Finding(need.name, need.problem is None, need.found)
     yield _package("mpi4py", "mpi4py", f"optional, for several GPUs: {how_to_install('mpi')}")
-    program = Launcher("local").program
+    program = launcher_program("local")
     yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with mpi4py")
     yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
     for module, (extra, use) in _EXTRAS.items():
