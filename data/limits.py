@@ -301,7 +301,7 @@ TENSOR_MARGIN: Final = 1.35
 #: How many times faster than the copies of one GPU from and to page-locked memory `end_to_end` may be. Shipped cells reach 80 %.
 COPIES_MARGIN: Final = 1.1
 
-#: A hot L2 may make a kernel faster by this many times what it does for the best kernel of `device_memory`, which is 2.0 times on an
+#: A hot L2 may make a kernel faster by this many times what it does for the best kernel of `device_memory`, which is 1.9 times on an
 #: H200 and 2.2 times on an H100. Shipped cells reach 3.6 times below 5 us (5.0 us cold, 1.4 us hot), 2.3 times from 10 us, 1.9 times from
 #: 100 us and 1.3 times from 1 ms.
 HOT_MARGIN: Final = 2.0
