@@ -211,8 +211,9 @@ def test_a_part_kept_of_similar_inputs_is_found_and_what_relies_on_a_sum_of_one_
         {"relies": lambda p: -np.cumsum(p / p.sum() * np.log(p / p.sum())), "keeps": keeps_a_part},
     )
     assert found["status"].to_dict() == {"relies": "ok", "keeps": "wrong_result"}
-    # On a busy machine the first inputs that it keeps a part of may be altered ones.
-    assert any(each in found.loc["keeps", "detail"] for each in ("keeps results", "wrong in a timed sample"))
+    # On a busy machine the first inputs that it keeps a part of may be altered ones, so that a sample or the check after them is wrong.
+    detail = str(found.loc["keeps", "detail"])
+    assert "keeps results" in detail or detail.startswith("right at first, and wrong"), detail
 
 
 def sorted_numbers(x: np.ndarray) -> np.ndarray:
