@@ -396,16 +396,20 @@ class _BenchRun:
         return failed
 
     def _time_pair(self, pairs: judge.Pairs, inputs: Mapping[str, np.ndarray]) -> None:
+        """Time a cell with a set that it has seen and with a new one, in either order. Both are altered and copied alike, right before: an
+        execution after that finds other memory in the caches than a sample does, and threads that sleep."""
         suspect = pairs.suspect
-        reading, _ = self._sampled(suspect, suspect.how, True)
-        pairs.seen_ns[reading.inputs].append(reading.own_ns)
-        self._restore(suspect.cell)
-        self._bench.release()
+        number = int(self._rng.integers(len(self._problems.sets)))
 
-        def time_new(new: Mapping[str, np.ndarray], _: int) -> None:
-            pairs.new_ns.append(judge.time_once(suspect, self._bench, new))
+        def time(given: Mapping[str, np.ndarray], durations_ns: list[int]) -> None:
+            self._on_new(suspect.cell, given, lambda new, _: durations_ns.append(judge.time_once(suspect, self._bench, new)))
+            self._restore(suspect.cell)
+            self._bench.release()
 
-        self._on_new(suspect.cell, inputs, time_new)
+        steps = [(self._problems.sets[number].inputs, pairs.seen_ns[number]), (inputs, pairs.new_ns)]
+        self._sampled(suspect, suspect.how, True)  # it takes what making the inputs slows
+        for given, durations_ns in steps if self._rng.integers(2) else reversed(steps):
+            time(given, durations_ns)
 
     def _time_new(self, suspect: judge.Suspect, inputs: Mapping[str, np.ndarray]) -> None:
         self._on_new(suspect.cell, inputs, partial(judge.time_new, suspect, self._bench))
