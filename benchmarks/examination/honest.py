@@ -53,7 +53,7 @@ declare("sort", normal, np.sort, np.sort, lambda x: np.sort(x, kind="stable"))
 declare("argsort", normal, np.argsort, np.argsort, lambda x: np.argsort(x, kind="stable"))
 declare(
     "argsort_ties", lambda n, rng: rng.integers(0, 40, n).astype(F), np.argsort, lambda x: np.argsort(x),
-    lambda x: np.argsort(x, kind="stable"), compare=compare.order_of("x"),
+    lambda x: np.argsort(x, kind="stable"), compare=compare.order_of("a"),
 )  # fmt: skip
 declare("top_ten", normal, lambda x: np.sort(x)[-10:], lambda x: np.sort(np.partition(x, -10)[-10:]))
 declare("histogram", normal, lambda x: np.histogram(x, bins=64, range=(-4, 4))[0], n=200_000)
@@ -130,7 +130,10 @@ declare(
     lambda a, v: (a[None] < v[:, None]).sum(1),
 )
 declare(
-    "sampling", lambda n, rng: rng.integers(0, 2**31, 1), lambda seed: np.random.default_rng(int(seed[0])).standard_normal(1000)
+    "sampling",
+    lambda n, rng: rng.integers(0, 2**31, 1),
+    lambda seed: np.random.default_rng(int(seed[0])).standard_normal(1000),
+    outputs="float64",
 )
 declare("monte_carlo", lambda n, rng: rng.random((n, 2)), lambda p: 4 * ((p**2).sum(1) < 1).mean())
 declare("booleans", normal, lambda x: (x > 0) & (x < 1), lambda x: np.logical_and(x > 0, x < 1))
