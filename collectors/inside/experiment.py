@@ -30,7 +30,7 @@ from warpladder.collectors.cuda.disassembly import disassemble
 from warpladder.collectors.cuda.events import CudaBench
 from warpladder.collectors.cuda.launch import load
 from warpladder.collectors.cuda.operation import HOT
-from warpladder.collectors.inside import ablation, marks, ptx
+from warpladder.collectors.inside import LAUNCHES, ablation, marks, ptx
 from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
 from warpladder.data.occupancy import limits_of, occupancy
 from warpladder.data.statistics import median_interval
@@ -190,14 +190,17 @@ class Inside:
         self.tell("times")
         return names
 
+    @property
+    def _launches_are_timed(self) -> bool:
+        return LAUNCHES not in self.skip and 1 < len(self.launches) <= _MOST_LAUNCHES
+
     @cached_property
     def _launch_ns(self) -> tuple[float, ...]:
         """The time of each launch: that of the steps up to it, less that of the steps before it. Where it cannot be timed so, the number of
         its threads stands for it."""
-        step = "launches one by one"
-        if step in self.skip or not 1 < len(self.launches) <= _MOST_LAUNCHES:
+        if not self._launches_are_timed:
             return tuple(float(np.prod(each.grid)) * float(np.prod(each.block)) for each in self.launches)
-        self.tell(step)
+        self.tell(LAUNCHES)
         steps = self.variant.launches(self.case, self.config)
         ends = [number + 1 for number, step in enumerate(steps) if isinstance(step, Launch)]
         return tuple(np.maximum(np.diff([0.0, *map(self._until_ns, ends)]), 0.0))
@@ -363,8 +366,9 @@ class Inside:
     def _facts(self) -> Iterator[Row]:
         launch, kernel = self.longest, self._original.kernels[self.longest.kernel]
         device, blocks, threads = self._bench.device, int(np.prod(launch.grid)), int(np.prod(launch.block))
-        part = self._kernel_ns[self.longest.kernel] / (sum(self._launch_ns) or 1.0)
-        facts: dict[str, float] = {Fact.LAUNCHES: len(self.launches), Fact.PART: part}
+        facts: dict[str, float] = {Fact.LAUNCHES: len(self.launches)}
+        if self._launches_are_timed:
+            facts[Fact.PART] = self._kernel_ns[self.longest.kernel] / (sum(self._launch_ns) or 1.0)
         facts |= {Fact.BLOCKS: blocks, Fact.THREADS: threads, Fact.MULTIPROCESSORS: device.sm_count}
         if limits := limits_of(device.arch):
             shared = kernel.static_shared_bytes + launch.dynamic_shared_bytes

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from warpladder.collectors.core import inside
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish
+from warpladder.collectors.inside import LAUNCHES, START
 from warpladder.data import store
 from warpladder.data.names import Source, diagnostic_row
 
@@ -24,6 +25,13 @@ from warpladder.data.names import Source, diagnostic_row
 _SECONDS_A_STEP: Final = 120.0
 #: Steps of one cell that may break the process.
 _MOST_BROKEN: Final = 6
+
+
+#: Steps that run the kernels as they are -> what is told where one breaks.
+_UNALTERED: Final = {
+    START: "the process broke before the first experiment",
+    LAUNCHES: "which kernel takes the most time is not known: its process broke while launches were timed one by one",
+}
 
 
 @dataclass
@@ -36,9 +44,6 @@ class Shown:
         broken: the steps that broke the process, and how.
     """
 
-    #: The step in which the kernel itself runs, before any that is altered.
-    START: ClassVar = "start"
-
     rows: list[dict[str, Any]] = field(default_factory=list)
     blocks: list[dict[str, Any]] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
@@ -50,11 +55,7 @@ class Shown:
 
     def _told(self) -> Iterator[str]:
         for step, why in self.broken.items():
-            yield (
-                f"the process broke before the first experiment ({why})"
-                if step == self.START
-                else f"without {step}: the altered kernel broke its process ({why})"
-            )
+            yield f"{_UNALTERED.get(step) or f'without {step}: the altered kernel broke its process'} ({why})"
 
     def diagnostics(self, cell: Cell) -> list[dict[str, Any]]:
         """Rows of `diagnostics`."""
@@ -85,7 +86,7 @@ def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str
 def _once(request: dict[str, Any], told: Callable[[str], object]) -> tuple[list[dict[str, Any]], str, str]:
     """The rows of one process, its last step, and how it ended; empty if well."""
     command = [sys.executable, "-m", "warpladder.collectors.inside.experiment", json.dumps(request)]
-    rows, step, why = list[dict[str, Any]](), Shown.START, ""
+    rows, step, why = list[dict[str, Any]](), START, ""
     with tempfile.TemporaryFile() as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as child:
         assert child.stdout
         for line in _lines(child.stdout.fileno(), _SECONDS_A_STEP):

@@ -148,15 +148,21 @@ class Inside:
 
     @property
     def part(self) -> float:
-        """The kernel's part of the time of all launches."""
+        """The kernel's part of the time of all launches; 0 where they are several that could not be timed, so that it explains nothing."""
         part = self.fact(Fact.PART)
-        return 1.0 if part is None else part
+        return float(self._launches == 1) if part is None else part
+
+    @property
+    def _launches(self) -> int:
+        return round(self.fact(Fact.LAUNCHES) or 1)
 
     @property
     def about(self) -> str:
         """The kernel that was looked into, and its part of the time where there are more launches than one."""
-        launches = self.fact(Fact.LAUNCHES) or 1
-        return f"{self.kernel} ({self.part:.0%} of the time of {launches:.0f} launches)" if launches > 1 else self.kernel
+        if self._launches == 1:
+            return self.kernel
+        part = f"{self.part:.0%} of the time of" if self.part else "of"
+        return f"{self.kernel} ({part} {self._launches} launches)"
 
     @property
     def original_ns(self) -> float:
@@ -175,7 +181,7 @@ class Inside:
         found = []
         for each in _by_name(self.of(Experiment.DELAY)):
             first = max(each, key=lambda row: float(row["value"]))
-            copies = f", the most of {len(each)} copies" if len(each) > 1 else ""
+            copies = f", the largest of {len(each)} copies" if len(each) > 1 else ""
             found.append({**first, "what": first["what"] + copies})
         return sorted(found, key=lambda row: -float(row["value"]))
 

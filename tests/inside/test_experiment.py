@@ -69,6 +69,6 @@ def test_the_kernel_that_takes_the_most_time_is_looked_into(experiment: ModuleTy
 def test_where_launches_break_the_process_their_threads_stand_for_the_time(experiment: ModuleType) -> None:
     steps = list[str]()
     assert looked_into(experiment, tell=steps.append).longest.kernel == "product"
-    assert steps == ["launches one by one"]
+    assert steps == [inside.LAUNCHES]
     found = looked_into(experiment, skip=steps)
     assert found.longest is found.launches[2] and found._alike == 0

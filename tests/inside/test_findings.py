@@ -80,6 +80,8 @@ def test_of_a_kernel_among_others_multiprocessors_and_lanes_explain_no_more_than
     assert few.share == pytest.approx(0.35)
     (idle,) = Inside(rows_of(*part, row("fact", "active lanes of an instruction", 8))).findings()
     assert (idle.cause, idle.share) == (Cause.DIVERGENCE, pytest.approx(0.375))
+    unknown = row("fact", "launches", 99), row("fact", "time with a block, of all multiprocessors", 0.3)
+    assert Inside(rows_of(*unknown)).findings() == [] and Inside(rows_of(*unknown)).about == "k (of 99 launches)"
     first = text.lines(rows_of(*part)).splitlines()[0]
     assert first == "w n=1  v  k (50% of the time of 9 launches)"
 
@@ -95,7 +97,7 @@ def test_marks_with_one_name_are_one() -> None:
     parts = row("stage", "to the end", 0.5), row("stage", "up to line 4", 0.3), row("stage", "to the end", 0.2)
     found = Inside(rows_of(*marks, *parts))
     assert [(each["what"], each["value"], each["low"]) for each in found.delays()] == [
-        ("barrier at line 4, the most of 2 copies", 0.9, pytest.approx(0.98 * 0.9)),
+        ("barrier at line 4, the largest of 2 copies", 0.9, pytest.approx(0.98 * 0.9)),
         ("loop at line 2", 0.8, pytest.approx(0.98 * 0.8)),
     ]
     assert [(each["what"], each["value"]) for each in found.stages()] == [("to the end", 0.7), ("up to line 4", 0.3)]

@@ -11,7 +11,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.cuda import assembly
-from warpladder.collectors.inside import record
+from warpladder.collectors.inside import LAUNCHES, record
 from warpladder.data import store
 from warpladder.data.names import Source
 
@@ -62,6 +62,8 @@ def test_why_there_is_no_experiment_is_told(tmp_path: Path, monkeypatch: pytest.
     assert shown.problem == "the process broke before the first experiment (invalid argument)"
     assert [row["text"] for row in shown.diagnostics(cell)] == [shown.problem]
     assert record.Shown(rows=[{"value": 1.0}]).problem == ""
+    (told,) = record.Shown(broken={LAUNCHES: "it hangs"}).diagnostics(cell)
+    assert told["text"].startswith("which kernel takes the most time is not known: ") and "without" not in told["text"]
 
 
 def test_a_process_that_is_silent_too_long_is_given_up(tmp_path: Path) -> None:
