@@ -17,7 +17,7 @@ def markdown() -> str:
         "A run is written to a temporary folder beside it, and renamed when it is complete. It is never changed afterwards.",
         "Times are whole nanoseconds. GB is 10^9 bytes. A `?` behind a type marks a column that may be null.",
         "The values of a run are checked when it is first opened: keys, closed sets, and the ranges that `data/schema.py` gives.",
-        "[docs/architecture.md](../docs/architecture.md#words) explains the words.",
+        "[docs/words.md](../docs/words.md) explains the words.",
         "",
         "- `recorded/`: runs that ship with the project.",
         "- `published/`: figures of the five student reports on which the workloads are based, as CSV with their table and unit.",

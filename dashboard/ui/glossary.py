@@ -6,7 +6,7 @@ from typing import Final
 
 from warpladder.dashboard.ui.text import plain
 
-#: Each word with its meaning in Markdown, as the table of docs/architecture.md has them.
+#: Each word with its meaning in Markdown, as the table of docs/words.md has them.
 WORDS: Final[Mapping[str, str]] = {
     "workload": "a problem, such as tensor transposition",
     "variant": "one implementation of a workload, such as `v03_my_idea`",

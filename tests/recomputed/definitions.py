@@ -1,6 +1,6 @@
 """The figures of the pages from the parquet files alone, by the definitions of the documents.
 
-Nothing here imports the project. Sources: `data/README.md` (columns), `docs/architecture.md` (words), `docs/measurement.md` (floors, medians,
+Nothing here imports the project. Sources: `data/README.md` (columns), `docs/words.md`, `docs/measurement.md` (floors, medians,
 ratios), `docs/gpus.md`, `docs/import.md`, `docs/why.md`.
 """
 

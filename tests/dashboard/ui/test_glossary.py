@@ -6,8 +6,8 @@ from tests.doc_pages import ROOT
 from warpladder.dashboard.ui.glossary import WORDS, meanings
 
 
-def test_the_words_are_those_of_the_architecture() -> None:
-    table = (ROOT / "docs" / "architecture.md").read_text().partition("## Words")[2]
+def test_the_words_are_those_of_their_page() -> None:
+    table = (ROOT / "docs" / "words.md").read_text()
     assert dict(re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \|$", table, re.MULTILINE)) == WORDS
 
 
