@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from warpladder.workloads.api import Buffers, Case, Repacked
+from warpladder.workloads.api import Array, Buffers, Case, Repacked
 from warpladder.workloads.gan_tconv.problem import EPSILON, Layer, channels_of, layers, side_of
 
 
@@ -16,7 +16,7 @@ def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: Pixels with their channels together, `cudnn_nhwc`; or one's own kernel, with all of it in one.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose.
     """
-    return _generator(case, inputs, outputs, allow_tf32=False, channels_last=False)
+    return generator(case, inputs, outputs, channels_last=False)
 
 
 def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -27,7 +27,7 @@ def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[
     Next: One's own kernel.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose, memory format channels_last.
     """
-    return _generator(case, inputs, outputs, allow_tf32=False, channels_last=True)
+    return generator(case, inputs, outputs, channels_last=True)
 
 
 def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -38,7 +38,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: `cudnn_nhwc_tf32`.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose.
     """
-    return _generator(case, inputs, outputs, allow_tf32=True, channels_last=False)
+    return generator(case, inputs, outputs, channels_last=False, allow_tf32=True)
 
 
 def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -49,7 +49,7 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[
     Next: One's own kernel, with these in its last lines.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose, memory format channels_last.
     """
-    return _generator(case, inputs, outputs, allow_tf32=True, channels_last=True)
+    return generator(case, inputs, outputs, channels_last=True, allow_tf32=True)
 
 
 def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -60,7 +60,7 @@ def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
     Next: One kernel a layer, which also does what follows the products.
     Source: torch.compile, TorchInductor.
     """
-    return _compiled(case, inputs, outputs, allow_tf32=False)
+    return compiled(case, inputs, outputs)
 
 
 def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -71,18 +71,19 @@ def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
     Next: One kernel a layer.
     Source: torch.compile, with torch.backends.cudnn.allow_tf32.
     """
-    return _compiled(case, inputs, outputs, allow_tf32=True)
+    return compiled(case, inputs, outputs, allow_tf32=True)
 
 
-def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Repacked:
+def compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Repacked:
+    """The generator compiled by PyTorch, channels last, in the types of its buffers."""
     import torch
     from torch.nn import functional
 
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
-    given = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
-    images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
+    given = {name: _tensor(array) for name, array in inputs.items()}
+    images = _tensor(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
     weights, repack = _repacked(given, network, torch.channels_last)
@@ -98,6 +99,16 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -
                 x = _normalised(given, x, layer.number)
 
     return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32), repack)
+
+
+def _tensor(array: Array) -> Any:
+    """The tensor that shares the memory of an array, whose 16-bit integers are BF16."""
+    import torch
+
+    from warpladder.workloads import torch_bridge
+
+    tensor = torch_bridge.as_tensor(array)
+    return tensor.view(torch.bfloat16) if tensor.dtype == torch.uint16 else tensor
 
 
 def _repacked(given: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:
@@ -124,7 +135,8 @@ def _normalised(given: Mapping[str, Any], x: Any, number: int) -> Any:
     return functional.batch_norm(x, mean, variance, gamma, beta, training=False, eps=EPSILON).relu_()
 
 
-def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, channels_last: bool) -> Repacked:
+def generator(case: Case, inputs: Buffers, outputs: Buffers, channels_last: bool, allow_tf32: bool = False) -> Repacked:
+    """The generator by calls of cuDNN and PyTorch, in the types of its buffers."""
     import torch
 
     from warpladder.workloads import torch_bridge
@@ -132,8 +144,8 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
     torch_bridge.use_current_stream()
     torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
-    given = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
-    images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
+    given = {name: _tensor(array) for name, array in inputs.items()}
+    images = _tensor(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
     weights, repack = _repacked(given, network, memory_format)
@@ -160,7 +172,7 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
                 allow_tf32=allow_tf32,
             )[:, :, :-1, :-1]  # of its 2 side + 1 rows and columns
             if layer.last:
-                torch.tanh(x + given["b4"][:, None, None], out=images)
+                torch.tanh(x.add_(given["b4"][:, None, None]), out=images)
             else:
                 x = _normalised(given, x, layer.number).contiguous(memory_format=memory_format)
 

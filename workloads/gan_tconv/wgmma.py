@@ -205,9 +205,9 @@ def _last(case: Case, layer: Layer, parts: int) -> Launch:
     )
 
 
-def width_of_units(side: int, images: int) -> int:
+def width_of_units(side: int, images: int, multiple: int = _OF["kColumnsStaged"]) -> int:
     """Columns of input pixels that a block of the last layer walks along: the width with which all blocks end soonest. A piece
-    of the image needs one more column at either end. The width is a multiple of four, as `side` is."""
+    of the image needs one more column at either end. The width is a multiple of four or another number, as `side` is."""
 
     def columns_in_turn(width: int) -> int:
         pieces = ceil_div(side, width)
@@ -215,4 +215,4 @@ def width_of_units(side: int, images: int) -> int:
         return ceil_div(units, MULTIPROCESSORS) * (width if pieces == 1 else width + 2)
 
     widths = (side >> halvings for halvings in range(side.bit_length()))
-    return min((width for width in widths if width % _OF["kColumnsStaged"] == 0), key=columns_in_turn)
+    return min((width for width in widths if width % multiple == 0), key=columns_in_turn)

@@ -13,22 +13,23 @@ from warpladder.workloads.torch_bridge import COMPILER
 FP32_TOLERANCE: Final = 2e-6
 SPLIT_TOLERANCE: Final = 3e-6
 
-_TORCH: Final = ("cupy", "torch")
+AXES: Final = (Axis("images", 1, 20000), Axis("weights", words=(problem.RESIDENT,), optional=True))
+LIBRARIES: Final = ("cupy", "torch")
 
 LIBRARY_VARIANTS: Final = (
-    LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_fp32),
-    LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_nhwc_fp32),
-    LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_tf32),
-    LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_nhwc_tf32),
+    LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=LIBRARIES, prepare=peers.cudnn_fp32),
+    LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=LIBRARIES, prepare=peers.cudnn_nhwc_fp32),
+    LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=LIBRARIES, prepare=peers.cudnn_tf32),
+    LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=LIBRARIES, prepare=peers.cudnn_nhwc_tf32),
     LibraryVariant(
         *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
-        requires=(*_TORCH, *COMPILER),
+        requires=(*LIBRARIES, *COMPILER),
         prepare=peers.compiled_fp32,
         graph=True,
     ),
     LibraryVariant(
         *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
-        requires=(*_TORCH, *COMPILER),
+        requires=(*LIBRARIES, *COMPILER),
         prepare=peers.compiled_tf32,
         graph=True,
     ),
@@ -43,14 +44,14 @@ def _whole_images(case: Case) -> float:
     return case.flops / _ONE_IMAGE.flops
 
 
-_ON_HOST: Final = up_to(100, "images", _whole_images)
-_ON_ONE_CORE: Final = up_to(10, "images", _whole_images)
+ON_HOST: Final = up_to(100, "images", _whole_images)
+ON_ONE_CORE: Final = up_to(10, "images", _whole_images)
 
 
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=_ON_HOST),
-    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
-    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel, skip=_ON_HOST),
+    HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=ON_HOST),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=ON_ONE_CORE),
+    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel, skip=ON_HOST),
 )
 
 WORKLOAD: Final = Workload(
@@ -65,7 +66,7 @@ WORKLOAD: Final = Workload(
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE, "3xtf32": SPLIT_TOLERANCE},
     shares=problem.shares,
-    axes=(Axis("images", 1, 20000), Axis("weights", words=(problem.RESIDENT,), optional=True)),
+    axes=AXES,
     make_case=problem.make_case,
 )
 

@@ -1,0 +1,1 @@
+"""The generator of `gan_tconv` in BF16."""

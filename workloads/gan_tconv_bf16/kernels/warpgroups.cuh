@@ -1,0 +1,215 @@
+// What the rungs on Hopper's warpgroups share: what is fetched for a tile, its products, and the way out.
+//
+// Pixels lie as [y][x][image][channel] and weights as they come, [tap][output channel][channel]: both are matrices whose rows the TMA copies 64
+// channels of, 128 bytes, and both operands of wgmma are in shared memory. Tiles are those of the rungs in TF32, whose step is 32 words of a
+// row: a word is two channels here.
+#ifndef GAN_TCONV_BF16_WARPGROUPS
+#define GAN_TCONV_BF16_WARPGROUPS
+
+#include "../../hopper.cuh"
+#include "../../hopper_bf16.cuh"
+#include "../../hopper_low_precision.cuh"
+#include "../../gan_tconv/kernels/output_tiles.cuh"
+#include "../../gemm_bf16/kernels/pad.cuh"
+
+constexpr int kProducers = 128, kConsumers = 256;
+constexpr int kMostChannels = 512;
+constexpr int kRowBytes = 128;         // of an operand in a stage
+constexpr int kChannels = 2 * kDepth;  // of a step
+
+// Registers as warpgroups hand them over, of the 168 that each thread of the three begins with: a kernel that takes more waits for ever.
+// Tiles of two outputs leave consumers fewest, and their producers need fewest.
+__device__ constexpr int registers_of_producers(int outputs) { return outputs == 2 ? 40 : 56; }
+__device__ constexpr int registers_of_consumers(int outputs) { return (3 * 168 - registers_of_producers(outputs)) / 2; }
+
+template <int columns>
+struct Stage {
+  float pixels[kImages * kDepth];  // words, each of two channels
+  unsigned char weights[columns * kRowBytes];
+};
+
+// Columns of a product, products of an output, and where the weights of the next product lie, in the unit of wgmma's operands.
+template <class Tile>
+constexpr int kWide = Tile::columns < 128 ? Tile::columns : 128;
+template <class Tile>
+constexpr int kParts = Tile::columns / kWide<Tile>;
+template <class Tile>
+constexpr int kNext = kWide<Tile>* kRowBytes / 16;
+
+template <class Tile>
+using SumsOf = float[Tile::outputs * kParts<Tile>][kWide<Tile> / 2];
+
+// One thread: asks for the steps of one tile after another, which blocks take as they become free. `tiles` names the tile of each stage;
+// -1 ends. The number of the next tile is on its way while this one is fetched.
+template <class Tile, int stages>
+__device__ __forceinline__ void fetch_tiles(Stage<Tile::outputs * Tile::columns>* stage, Pipeline<stages>& pipeline, int* tiles,
+                                            const Sizes& of, const TensorMap& in, const TensorMap& w, int* next) {
+  Ring<stages> ring;
+  int following;
+  for (int number = atomicAdd(next, 1); number < Tile::count(of); number = following) {
+    following = atomicAdd(next, 1);
+    const Tile tile(number, of);
+    for (int kind = 0; kind < Tile::kinds; ++kind) {
+      const Span rows = tile.rows(kind), across = tile.across(kind);
+      for (int i = rows.low; i <= rows.high; ++i)
+        for (int j = across.low; j <= across.high; ++j)
+          for (int step = 0; step < Tile::steps_of_input(of.channels); ++step, ring.next()) {
+            auto& now = stage[ring.stage];
+            Mbarrier* full = &pipeline.full[ring.stage];
+            mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
+            tiles[ring.stage] = number;
+            mbarrier_arrive_expect(full, sizeof now.pixels + Tile::outputs_of(kind) * Tile::columns * kRowBytes);
+            const int pixel = (tile.p + i) * of.side + tile.q + j;
+            tma_load(now.pixels, in, step * kChannels, pixel * of.images + tile.first_image, full);
+            for (int n = 0; n < Tile::outputs_of(kind); ++n) {
+              const int row = tile.tap(Tile::first_output(kind) + n, i, j) * of.out_channels + tile.first_column;
+              tma_load(now.weights + n * Tile::columns * kRowBytes, w, step * kChannels, row, full);
+            }
+          }
+    }
+  }
+  mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
+  tiles[ring.stage] = -1;
+  mbarrier_arrive(&pipeline.full[ring.stage]);
+}
+
+// Scale and shift of a layer's channels in shared memory, of two neighbours together.
+struct Scales {
+  float4 of_pair[kMostChannels / 2];
+
+  // By all threads of a block, before they meet.
+  __device__ __forceinline__ void load(const float* __restrict__ folded, const Sizes& of) {
+    const float* scale = folded + 2 * of.layer * of.widest;
+    const float* shift = scale + of.widest;
+    for (int k = 2 * threadIdx.x; k < min(of.out_channels, of.widest); k += 2 * blockDim.x)
+      of_pair[k / 2] = make_float4(scale[k], scale[k + 1], shift[k], shift[k + 1]);
+  }
+};
+
+// Words of the four lanes 4g to 4g + 3: word i of lane t goes to word t of lane i.
+__device__ __forceinline__ void exchange(unsigned (&words)[4], int t) {
+#pragma unroll
+  for (int apart = 1; apart <= 2; apart *= 2) {
+    const bool high = t & apart;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & apart) continue;
+      const unsigned other = __shfl_xor_sync(~0u, high ? words[i] : words[i + apart], apart);
+      if (high)
+        words[i] = other;
+      else
+        words[i + apart] = other;
+    }
+  }
+}
+
+// relu(sum * scale + shift) of a tile's outputs, rounded. Four blocks of 8 columns at a time, of which a thread has two columns each, become 8
+// neighbouring channels: 16 bytes.
+template <class Tile>
+__device__ __forceinline__ void store_outputs(const SumsOf<Tile>& sums, const Tile& tile, const Sizes& of,
+                                              const WgmmaRows& rows, const Scales& scales, unsigned short* __restrict__ out) {
+  constexpr int kGroup = 32;  // columns
+  const int channels = Tile::dense ? of.widest : of.out_channels, image = tile.first_image + rows.row;
+#pragma unroll
+  for (int group = 0; group < Tile::outputs * Tile::columns / kGroup; ++group) {
+    const int output = group * kGroup / Tile::columns, first = tile.first_column + group * kGroup % Tile::columns;
+    const int pixel = Tile::dense ? first / channels : tile.pixel(output), channel = Tile::dense ? first % channels : first;
+    unsigned words[2][4];
+#pragma unroll
+    for (int block = 0; block < 4; ++block) {
+      const float4 scale = scales.of_pair[channel / 2 + 4 * block + rows.step];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float* sum = sums[group * kGroup / kWide<Tile>] + (group * kGroup % kWide<Tile> + 8 * block) / 2 + 2 * half;
+        words[half][block] =
+            rounded_pair(Bf16{}, fmaxf(fmaf(sum[0], scale.x, scale.z), 0.0f), fmaxf(fmaf(sum[1], scale.y, scale.w), 0.0f));
+      }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      exchange(words[half], rows.step);
+      const int of_image = image + rows.down(2 * half), eight = 8 * rows.step;
+      if (of_image < of.images && first + eight < of.out_channels)
+        *reinterpret_cast<uint4*>(out + ((size_t)pixel * of.images + of_image) * channels + channel + eight) =
+            make_uint4(words[half][0], words[half][1], words[half][2], words[half][3]);
+    }
+  }
+}
+
+// What a block of a layer does: tile after tile.
+template <class Tile, int stages>
+struct Layer {
+  using StageOfTile = Stage<Tile::outputs * Tile::columns>;
+
+  StageOfTile* stage;
+  Pipeline<stages>& pipeline;
+  const WgmmaRows rows;
+  Ring<stages> ring;
+
+  // Adds all steps of the inputs of a kind, and of those after. Of the first kind, which most are of, one step is under way while the next is waited
+  // for; with two under way in the others too, ptxas has too few registers and lets none overlap.
+  template <int kind = 0>
+  __device__ __forceinline__ void multiply(SumsOf<Tile>& sums, const Tile& tile, int words) {
+    constexpr int kFirst = Tile::first_output(kind) * kParts<Tile>, kCount = Tile::outputs_of(kind) * kParts<Tile>;
+    unsigned pixels[2][16];  // of two steps, taking turns
+    int previous = -1;
+#pragma unroll 1
+    for (int steps = tile.steps(kind, words); steps > 0; steps -= 2) {
+#pragma unroll
+      for (int turn = 0; turn < 2; ++turn) {
+        auto& now = stage[ring.stage];
+        mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
+#pragma unroll
+        for (int i = 0; i < 16; ++i) pixels[turn][i] = __float_as_uint(rows.load(now.pixels, i / 4, i % 4));
+        const unsigned long long weights = wgmma_operand(now.weights);
+        wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < kDepth / 8; ++i)
+#pragma unroll
+          for (int n = 0; n < kCount; ++n) wgmma_bf16(sums[kFirst + n], pixels[turn] + 4 * i, weights + n * kNext<Tile> + 2 * i);
+        wgmma_commit();
+        wgmma_wait<kind == 0 ? 1 : 0>();
+        if (previous >= 0) pipeline.release(previous);
+        previous = ring.stage;
+        ring.next();
+      }
+    }
+    wgmma_wait<0>();
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) wgmma_keep(sums[kFirst + n]);
+    if (previous >= 0) pipeline.release(previous);
+    if constexpr (kind + 1 < Tile::kinds) multiply<kind + 1>(sums, tile, words);
+  }
+
+  static __device__ __forceinline__ void run(const TensorMap& in, const TensorMap& w, const float* folded, unsigned short* out, int* next,
+                                             const Sizes& sizes) {
+    extern __shared__ char memory[];
+    auto* stage = aligned_1024<StageOfTile>(memory);
+    __shared__ Pipeline<stages> pipeline;
+    __shared__ int tiles[stages];
+    __shared__ Scales scales;
+    scales.load(folded, sizes);
+    pipeline.init(kConsumers / 32);
+
+    if (threadIdx.x >= kConsumers) {
+      give_registers<registers_of_producers(Tile::outputs)>();
+      if (threadIdx.x == kConsumers) fetch_tiles<Tile>(stage, pipeline, tiles, sizes, in, w, next + sizes.layer);
+      return;
+    }
+
+    take_registers<registers_of_consumers(Tile::outputs)>();
+    Layer layer = {stage, pipeline, WgmmaRows(threadIdx.x)};
+    for (;;) {
+      mbarrier_wait(&pipeline.full[layer.ring.stage], layer.ring.parity);
+      const int of_warp = threadIdx.x % 32 == 0 ? tiles[layer.ring.stage] : 0;  // read by the lane that tells when the stage is free
+      const int number = __shfl_sync(~0u, of_warp, 0);
+      if (number < 0) break;
+      const Tile tile(number, sizes);
+      SumsOf<Tile> sums = {};
+      layer.multiply(sums, tile, sizes.channels);
+      store_outputs(sums, tile, sizes, layer.rows, scales, out);
+    }
+  }
+};
+
+#endif

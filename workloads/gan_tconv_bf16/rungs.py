@@ -1,0 +1,200 @@
+"""The rungs in BF16, each with its launches."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from warpladder.workloads.api import (
+    ALIGNMENT_BYTES,
+    MULTIPROCESSORS,
+    Buffer,
+    Case,
+    Constants,
+    Launch,
+    Params,
+    TensorMap,
+    ceil_div,
+    up_to,
+)
+from warpladder.workloads.gan_tconv import phases
+from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+from warpladder.workloads.gan_tconv.wgmma import width_of_units
+from warpladder.workloads.ladder import HOPPER, launch, rungs_in, template
+
+_KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+_OF: Final = Constants(_KERNELS / "last_layer.cuh")  # and of warpgroups.cuh, which it includes
+_TAPS: Final = KERNEL_SIZE**2
+_THREADS: Final = 128  # of a block of a thread an output
+_ELEMENT: Final = 2  # bytes
+_PITCH: Final = ceil_div(LATENT, 8) * 8  # elements of a padded row that the TMA takes: 16 bytes
+_SHARED_BYTES: Final = 200 * 1024  # most that stages take
+_LAST_STAGES: Final = 8
+_FEW_TILES: Final = 2  # of images: no more are few
+
+
+def _pixels(case: Case) -> Mapping[str, Buffer]:
+    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `folded`: scale and shift of each layer."""
+    channels, side, images = channels_of(case), side_of(case), images_of(case)
+    *middle, last = layers(case)
+    return {
+        "folded": Buffer((2 * last.number, channels)),
+        "x0": Buffer((side, side, images, channels), "bfloat16"),
+        **{f"x{of.number}": Buffer((2 * of.side, 2 * of.side, images, of.out_channels), "bfloat16") for of in middle},
+    }
+
+
+def _thread_an_output(case: Case, config: Params) -> Sequence[Launch]:
+    *middle, last = layers(case)
+    images, channels = images_of(case), channels_of(case)
+    outputs = side_of(case) ** 2 * channels
+
+    def blocks(count: int) -> int:
+        return ceil_div(images * count, _THREADS)
+
+    def grid(layer: Layer) -> tuple[int, int]:
+        return blocks(layer.out_channels), 4 * layer.side**2
+
+    return [
+        phases.fold(case),
+        launch("dense", blocks(outputs), _THREADS, "z", "w0", "folded", "x0", images, LATENT, outputs, channels),
+        *(
+            launch(
+                *("tconv", grid(layer), _THREADS, f"x{layer.number - 1}", f"w{layer.number}", "folded", f"x{layer.number}"),
+                *(layer.side, images, layer.channels, layer.out_channels, layer.number, channels),
+            )
+            for layer in middle
+        ),
+        launch("colours", grid(last), _THREADS, "x3", "w4", "b4", "images", last.side, images, last.channels),
+    ]
+
+
+def _skip_warpgroups(case: Case, config: Params) -> str | None:
+    """The TMA takes rows of whole 16 bytes in every layer, and a block keeps the factors of all channels."""
+    channels, most = channels_of(case), _OF["kMostChannels"]
+    if channels % 64 == 0 and channels <= most:
+        return None
+    return f"takes eight channels at a time, in every layer: {channels} is no multiple of 64 up to {most}"
+
+
+def _of_warpgroups(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """The same with `next`, a counter of tiles for each layer, and rows that the TMA takes."""
+    return {
+        **_pixels(case),
+        "next": Buffer((layers(case)[-1].number,), "int32", zeroed=True),
+        "latent": Buffer((images_of(case), _PITCH), "bfloat16"),
+        "padded": Buffer((side_of(case) ** 2 * channels_of(case), _PITCH), "bfloat16"),
+    }
+
+
+def _warpgroups(case: Case, config: Params) -> Sequence[Launch]:
+    *middle, last = layers(case)
+    return [
+        phases.fold(case),
+        _pad(case),
+        _dense(case),
+        *(_product(case, layer) for layer in middle),
+        _last(case, last),
+    ]
+
+
+def _pad(case: Case) -> Launch:
+    """Rows of z and of the dense layer's weights, which the TMA does not take as they lie."""
+    images, outputs, rows = images_of(case), side_of(case) ** 2 * channels_of(case), _OF["kPadRows"]
+    grid = (ceil_div(images + outputs, rows), ceil_div(_PITCH, _OF["kPadSegment"]))
+    args = ("z", "latent", images, "w0", "padded", outputs, LATENT, _PITCH)
+    return launch(template("pad_operands", "unsigned short"), grid, (32, rows), *args)
+
+
+def _dense(case: Case) -> Launch:
+    """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
+    channels, images, columns = channels_of(case), images_of(case), 256
+    outputs = side_of(case) ** 2 * channels
+    tiles = ceil_div(images, _OF["kImages"]) * ceil_div(outputs, columns)
+    maps = TensorMap("latent", _box(_OF["kImages"]), 128), TensorMap("padded", _box(columns), 128)
+    return _persistent(1, columns, True, tiles, maps, "x0", (1, images, _words(_PITCH), outputs, 0, channels))
+
+
+def _tile(layer: Layer, images: int) -> tuple[int, int]:
+    """Output pixels of a tile, and channels of each. Narrow tiles fetch more data, but give all multiprocessors work where there are
+    few images."""
+    if layer.out_channels < 128:
+        return 4, 64
+    if layer.out_channels < 256:
+        return 2, 128
+    return 1, 128 if images <= _FEW_TILES * _OF["kImages"] else 256
+
+
+def _product(case: Case, layer: Layer) -> Launch:
+    """The product of a layer in the middle."""
+    n, images = layer.number, images_of(case)
+    outputs, columns = _tile(layer, images)
+    tiles = 4 * layer.side**2 // outputs * ceil_div(images, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
+    maps = (
+        TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, (layer.side**2 * images, layer.channels)),
+        TensorMap(f"w{n}", _box(columns), 128, (_TAPS * layer.out_channels, layer.channels)),
+    )
+    sizes = (layer.side, images, _words(layer.channels), layer.out_channels, n, channels_of(case))
+    return _persistent(outputs, columns, False, tiles, maps, f"x{n}", sizes)
+
+
+def _words(channels: int) -> int:
+    return channels * _ELEMENT // 4
+
+
+def _box(rows: int) -> tuple[int, int]:
+    """So many rows of the channels of a step: 128 bytes, the span of the swizzle."""
+    return rows, _OF["kChannels"]
+
+
+def _persistent(
+    outputs: int, columns: int, dense: bool, tiles: int, maps: tuple[TensorMap, TensorMap], out: str, sizes: tuple[int, ...]
+) -> Launch:
+    """One block for each multiprocessor, which takes one tile after another. A stage holds the pixels and the weights of a step."""
+    stage_bytes = _OF["kRowBytes"] * (_OF["kImages"] + outputs * columns)
+    stages = _SHARED_BYTES // stage_bytes
+    return launch(
+        *(template("layer_product", outputs, columns, dense, stages), min(tiles, MULTIPROCESSORS), _block()),
+        *(*maps, "folded", out, "next", *sizes),
+        shared_bytes=stages * stage_bytes + ALIGNMENT_BYTES,
+    )
+
+
+def _block() -> int:
+    """Threads of a block: a warpgroup that fetches and two that multiply."""
+    return _OF["kProducers"] + _OF["kConsumers"]
+
+
+def _last(case: Case, layer: Layer) -> Launch:
+    """The last layer: three colours of every output pixel, and their tanh."""
+    images, tile = images_of(case), _OF["kImages"]
+    width = width_of_units(layer.side, images, _OF["kColumnsStaged"])
+    units = ceil_div(images, tile) * (layer.side // 2) * ceil_div(layer.side, width)
+    matrices = _OF["kRelations"] * ceil_div(layer.channels, _OF["kChannels"]) * _OF["kMatrix"]
+    staged = 4 * tile * _OF["kStaged"]  # four rows of outputs
+    pixels = TensorMap("x3", _box(tile), 128, (layer.side**2 * images, layer.channels))
+    return launch(
+        *(template("last_layer_wgmma", _LAST_STAGES), min(units, MULTIPROCESSORS), _block()),
+        *(pixels, "w4", "b4", "images", "next", layer.number, layer.side, layer.channels, images, width),
+        shared_bytes=_LAST_STAGES * tile * _OF["kRowBytes"] + (matrices + staged) * _ELEMENT + ALIGNMENT_BYTES,
+    )
+
+
+_rung: Final = rungs_in(_KERNELS)
+
+CUDA_VARIANTS: Final = (
+    _rung(
+        *("v01_stride_two", "A thread an output", _thread_an_output),
+        precision="bf16",
+        scratch=lambda case, config: _pixels(case),
+        skip=up_to(100, "images", images_of),
+        min_compute_capability=(8, 0),
+    ),
+    _rung(
+        *("v02_warpgroups", "Warpgroups", _warpgroups),
+        precision="bf16",
+        scratch=_of_warpgroups,
+        skip=_skip_warpgroups,
+        graph=True,
+        **HOPPER,
+    ),
+)
