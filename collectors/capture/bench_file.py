@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.collectors.capture.watch import Array, Kernel
+from warpladder.collectors.capture.watch import Array, Kernel, Operator
 
 #: Types of which NumPy has the same.
 _OF_NUMPY: Final = frozenset(
@@ -14,13 +14,14 @@ _OF_NUMPY: Final = frozenset(
 ) | {"bool", "complex64", "complex128"}  # fmt: skip
 
 
-def write(kernel: Kernel, folder: Path, program: str) -> None:
+def write(kernel: Kernel | Operator, folder: Path, program: str) -> None:
     """Write the folder, which is made."""
     folder.mkdir(parents=True)
-    (folder / f"kernel.{kernel.suffix}").write_text(kernel.source)
-    if kernel.python:
-        (folder / "kernel.py").write_text(f'"""Kernel `{kernel.name}` of {program}, to be edited."""\n\n{kernel.python}')
-    kept = {array.name: _typed(array, array.before) for array in kernel.arrays}
+    for file, text in kernel.files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        about = f'"""Kernel `{kernel.name}` of {program}, to be edited."""\n\n' if file == "kernel.py" else ""
+        (folder / file).write_text(about + text)
+    kept = {array.name: _typed(array, array.before) for array in kernel.arrays if array.before.size or array.after is None}
     kept |= {f"{array.name}_after": _typed(array, array.after) for array in kernel.arrays if array.after is not None}
     np.savez(folder / "arguments.npz", **kept)  # type: ignore[arg-type]
     (folder / "bench.py").write_text("\n".join(_lines(kernel, program)) + "\n")
@@ -34,20 +35,22 @@ def _typed(array: Array, data: np.ndarray) -> np.ndarray:
     return data.view(f"uint{8 * size}").reshape(array.shape)
 
 
-def _lines(kernel: Kernel, program: str) -> Iterator[str]:
+def _lines(kernel: Kernel | Operator, program: str) -> Iterator[str]:
     inputs = [array for array in kernel.arrays if array.after is None or array.is_read]
     outputs = [array for array in kernel.arrays if array.after is not None]
-    in_place = any(array.is_read for array in outputs)
-    uses_torch = any(array.kind not in _OF_NUMPY for array in kernel.arrays) or bool(kernel.python)
-    names = {array.name: f"{array.name}_new" for array in outputs}
-    yield from f'''"""Kernel `{kernel.name}` of {program}: launch {kernel.number}, with its arguments, kept by `warpladder capture`.
+    is_in_torch = isinstance(kernel, Operator) or kernel.tool == "Triton"
+    uses_torch = is_in_torch or any(array.kind not in _OF_NUMPY for array in kernel.arrays)
+    what = "Operator" if isinstance(kernel, Operator) else "Kernel"
+    imports = ["import numpy as np", *["import torch"] * uses_torch]
+    imports += ["from torch.utils import cpp_extension"] * isinstance(kernel, Operator)
+    yield from f'''"""{what} `{kernel.name}` of {program}: launch {kernel.number}, with its arguments, kept by `warpladder capture`.
 
 Its outputs are right if they are those that it had in the program. The inputs are always the same.
 """
 
 from pathlib import Path
 
-import numpy as np{chr(10) + "import torch" if uses_torch else ""}
+{chr(10).join(imports)}
 
 import warpladder
 
@@ -72,16 +75,20 @@ def inputs(launch):'''.split("\n")
     yield f"    return {{{after}}}"
     yield ""
     yield ""
-    if in_place:
+    if isinstance(kernel, Operator):
+        yield from _built(kernel, outputs, parameters)
+        return
+    if any(array.is_read for array in outputs):
         yield from _in_place(kernel, outputs, parameters)
     else:
+        names = {array.name: f"{array.name}_new" for array in outputs}
         words = ", ".join(_word(argument, names) for argument in kernel.arguments)
         yield "bench.cuda("
         yield f'    "kernel.{kernel.suffix}", name="as_captured", kernel="{kernel.symbol}", baseline=True,'
         yield f"    grid={kernel.grid}, block={kernel.block}, shared={kernel.shared}, options={kernel.options!r},"
         yield f"    args=({words},),"
         yield ")"
-    if kernel.python and not in_place:
+    if kernel.python:
         yield from _in_python(kernel, outputs, parameters)
 
 
@@ -140,17 +147,49 @@ def _in_place(kernel: Kernel, outputs: list[Array], parameters: str) -> Iterator
 
 
 def _in_python(kernel: Kernel, outputs: list[Array], parameters: str) -> Iterator[str]:
+    """A function that launches the kernel's source in Python."""
+    in_place = "writes_inputs=True, " if any(array.is_read for array in outputs) else ""
+    is_triton, tool = kernel.tool == "Triton", kernel.tool.lower()
+    arrays, stream = ("", "") if is_triton else (', arrays="numba"', ", stream")
     yield ""
     yield ""
-    yield '@bench.variant(requires=["triton"])'
-    yield f"def in_{kernel.tool.lower()}({parameters}):"
+    yield f'@bench.variant({in_place}requires=["{tool}"]{arrays})'
+    yield f"def in_{tool}({parameters}{stream}):"
     yield '    """Idea: The source in kernel.py, which you can edit."""'
     yield f"    from kernel import {kernel.name}"
+    if not is_triton:
+        yield "    from numba import cuda"
     yield ""
     for array in outputs:
-        yield f'    {array.name} = torch.empty({array.shape}, dtype=torch.{array.kind}, device="cuda")'
+        if not array.is_read and is_triton:
+            yield _empty_in_torch(array)
+        elif not array.is_read:
+            yield f'    {array.name} = cuda.device_array({array.shape}, "{array.kind}", stream=stream)'
     yield f"    {kernel.call}"
     yield f"    return {_returned(outputs)}"
+
+
+def _empty_in_torch(array: Array) -> str:
+    return f'    {array.name} = torch.empty({array.shape}, dtype=torch.{array.kind}, device="cuda")'
+
+
+def _built(operator: Operator, outputs: list[Array], parameters: str) -> Iterator[str]:
+    """A function that calls an operator, which is built from its sources when the file is loaded."""
+    options = ", writes_inputs=True" if any(array.is_read for array in outputs) else ""
+    yield "FOLDER = Path(__file__).parent"
+    yield '(FOLDER / "build").mkdir(exist_ok=True)'
+    yield f'BUILT = {operator.build.removesuffix(")")}, build_directory=str(FOLDER / "build"))'
+    yield ""
+    yield ""
+    yield f"@bench.variant(baseline=True{options})"
+    yield f"def as_captured({parameters}):"
+    yield '    """Idea: As the program calls it. Its sources lie beside this file, and are built again when you change them."""'
+    for array in outputs:
+        if not array.is_read and array.name not in operator.returned:
+            yield _empty_in_torch(array)
+    yield f"    {'result = ' if operator.returned else ''}{operator.call}"
+    found = [f'"{array.name}_new": {operator.returned.get(array.name, array.name)}' for array in outputs]
+    yield f"    return {{{', '.join(found)}}}"
 
 
 def _returned(outputs: list[Array]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Protocol
@@ -11,6 +11,17 @@ import numpy as np
 
 #: What memory is filled with before a launch is made again: a kernel that writes all of it leaves nothing of this.
 _POISON: Final = 0xFF
+
+
+#: Names that a benchmark uses itself.
+_TAKEN: Final = frozenset(
+    {"launch", "rng", "stream", "out", "np", "bench", "kept", "warpladder", "torch", "cuda", "cupy", "result"}
+)
+
+
+def free_name(name: str) -> str:
+    """A name for an argument that a benchmark does not use itself."""
+    return f"{name}_" if name in _TAKEN else name
 
 
 class Memory(Protocol):
@@ -38,6 +49,21 @@ class Memory(Protocol):
     def write(self, data: np.ndarray) -> None:
         """Fill it with the bytes of `read`."""
         ...
+
+
+def three_extents(extents: Sequence[int] | int) -> tuple[int, ...]:
+    """The extents of a grid or block in three dimensions."""
+    every = tuple(map(int, extents)) if isinstance(extents, Sequence) else (int(extents),)
+    return (*every, 1, 1)[:3]
+
+
+def place(memory: dict[str, Memory], name: str, added: Memory) -> str:
+    """Add memory under a name. Returns the name that it has: that of an argument before, if the same array is given twice."""
+    for known, other in memory.items():
+        if (other.start, other.nbytes, other.kind, other.shape) == (added.start, added.nbytes, added.kind, added.shape):
+            return known
+    memory[name] = added
+    return name
 
 
 @dataclass(frozen=True)
@@ -84,6 +110,32 @@ class Kernel:
     python: str = ""
     call: str = ""
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The texts to keep, by file name."""
+        return {f"kernel.{self.suffix}": self.source} | ({"kernel.py": self.python} if self.python else {})
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of an extension of PyTorch, with the arguments of one call.
+
+    Attributes:
+        arrays: the tensors among the arguments, and behind them those that are returned.
+        files: sources and headers, by path.
+        build: the call of `torch.utils.cpp_extension` that builds them, with `FOLDER` for their folder.
+        call: the operator with its arguments.
+        returned: how each returned tensor is found in `result`, by the names of `arrays`.
+    """
+
+    name: str
+    number: int
+    arrays: tuple[Array, ...]
+    files: Mapping[str, str]
+    build: str
+    call: str
+    returned: Mapping[str, str]
+
 
 class Refused(Exception):
     """A launch that cannot be kept. The message says why."""
@@ -105,7 +157,7 @@ class Watch:
     most_bytes: int = 1 << 28
     muted: bool = False
     counts: Counter[str] = field(default_factory=Counter)
-    kept: list[Kernel] = field(default_factory=list)
+    kept: list[Kernel | Operator] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
     def wants(self, name: str) -> bool:
@@ -119,14 +171,15 @@ class Watch:
         self,
         memory: Mapping[str, Memory],
         launch: Callable[[], Any],
-        kernel: Callable[[Any, tuple[Array, ...]], Kernel],
+        wait: Callable[[], object],
+        kernel: Callable[[Any, tuple[Array, ...]], Kernel | Operator],
         name: str,
     ) -> Any:
         """Make a launch, and keep it. A launch that cannot be kept is made all the same. Returns what it returns.
 
         Args:
             memory: of the arguments that point to some, by their names.
-            launch: makes the launch, and waits for its end.
+            wait: waits for all work of the GPU.
             kernel: makes the kernel of what the launch returns and the arrays.
         """
         try:
@@ -134,29 +187,35 @@ class Watch:
         except Refused as why:
             self.refused[name] = str(why)
             return launch()
-        before = {each: place.read() for each, place in memory.items()}
+
+        def read() -> dict[str, np.ndarray]:
+            wait()
+            return {each: there.read() for each, there in memory.items()}
+
+        before = read()
         answer = launch()
-        after = {each: place.read() for each, place in memory.items()}
+        after = read()
         changed = [each for each in memory if not np.array_equal(before[each], after[each])]
-        read = self._read(memory, launch, before, after, changed)
+        is_read = self._read(memory, launch, wait, after, changed)
         arrays = tuple(
-            Array(each, place.kind, place.shape, before[each], after[each] if each in changed else None, each in read)
-            for each, place in memory.items()
+            Array(each, there.kind, there.shape, before[each], after[each] if each in changed else None, each in is_read)
+            for each, there in memory.items()
         )
         try:
-            if not changed:
+            taken = kernel(answer, arrays)
+            if all(array.after is None for array in taken.arrays):
                 raise Refused(
                     "it changes none of its arguments, or they had its results before; choose another launch with --launch"
                 )
-            self.kept.append(kernel(answer, arrays))
+            self.kept.append(taken)
         except Refused as why:
             self.refused[name] = str(why)
         return answer
 
     def _check(self, memory: Mapping[str, Memory]) -> None:
-        if (total := sum(place.nbytes for place in memory.values())) > self.most_bytes:
+        if (total := sum(there.nbytes for there in memory.values())) > self.most_bytes:
             raise Refused(f"its arguments have {total:,} bytes; --most-bytes allows {self.most_bytes:,}")
-        spans = sorted((place.start, place.start + place.nbytes, name) for name, place in memory.items())
+        spans = sorted((there.start, there.start + there.nbytes, name) for name, there in memory.items())
         for (_, end, first), (start, _, second) in pairwise(spans):
             if start < end:
                 raise Refused(f"its arguments {first} and {second} overlap in memory")
@@ -165,15 +224,18 @@ class Watch:
     def _read(
         memory: Mapping[str, Memory],
         launch: Callable[[], Any],
-        before: Mapping[str, np.ndarray],
+        wait: Callable[[], object],
         after: Mapping[str, np.ndarray],
         changed: list[str],
     ) -> set[str]:
         """What the kernel reads of what it changes: a launch with other contents there gives other results. The contents stay as after."""
+        if not changed:
+            return set()
         for name in changed:
-            memory[name].write(np.full(len(before[name]), _POISON, np.uint8))
+            memory[name].write(np.full(len(after[name]), _POISON, np.uint8))
         launch()
-        read = {name for name in changed if not np.array_equal(memory[name].read(), after[name])}
+        wait()
+        is_read = {name for name in changed if not np.array_equal(memory[name].read(), after[name])}
         for name in changed:
             memory[name].write(after[name])
-        return read
+        return is_read

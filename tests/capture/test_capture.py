@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from warpladder.__main__ import command
-from warpladder.collectors.capture import bench_file, child, hooks
+from warpladder.collectors.capture import bench_file, child, cupy_kernels, triton_kernels
+from warpladder.collectors.capture.tensors import OfTorch
 from warpladder.collectors.capture.watch import Watch
 from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant
@@ -59,7 +60,7 @@ def added(x: Array, y: Array, n: np.generic, a: np.generic) -> None:
 def taken(kernel: Any, launches: int = 1, **options: Any) -> tuple[Watch, Array]:
     watch = Watch(re.compile("axpy"), **options)
     module = cupy_that_runs(kernel)
-    hooks.watch_cupy(watch, module)
+    cupy_kernels.watch_cupy(watch, module)
     x, y = Array(np.arange(4, dtype=np.float32)), Array(np.ones(4, np.float32))
     for number in range(launches):
         module.RawKernel(CODE, "axpy")((2,), (4, 1), (x, y, np.int32(4), np.float32(number + 1)), shared_mem=8)
@@ -87,7 +88,7 @@ def test_arguments_that_are_too_large_or_overlap_are_not_kept_and_the_launch_is_
     assert watch.refused == {"axpy": "its arguments have 32 bytes; --most-bytes allows 31"} and y.host.tolist() == [0, 1, 2, 3]
     both, module = np.zeros(6, np.float32), cupy_that_runs(scaled)
     watch = Watch(re.compile(""))
-    hooks.watch_cupy(watch, module)
+    cupy_kernels.watch_cupy(watch, module)
     module.RawModule(code=CODE).get_function("axpy")((1,), (4,), (Array(both[:4]), Array(both[2:]), np.int32(4), np.float32(1)))
     assert watch.refused == {"axpy": "its arguments x and y overlap in memory"}
 
@@ -127,7 +128,7 @@ class Tensor:
         return int(self.bits.__array_interface__["data"][0])
 
 
-class Memory(hooks.OfTorch):
+class Memory(OfTorch):
     """Memory of a faked tensor."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -161,10 +162,10 @@ class JITFunction:
 
 
 def test_a_kernel_of_triton_becomes_its_ptx_and_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "OfTorch", Memory)
+    monkeypatch.setattr(triton_kernels, "OfTorch", Memory)
     watch, jit = Watch(re.compile("")), SimpleNamespace(JITFunction=type("JITFunction", (JITFunction,), {}))
     autotuner = SimpleNamespace(Autotuner=type("Autotuner", (), {"_bench": lambda self, call: call()}))
-    hooks.watch_triton(watch, jit, autotuner, lambda: None)  # type: ignore[arg-type]
+    triton_kernels.watch_triton(watch, jit, autotuner, lambda: None)  # type: ignore[arg-type]
     a, b = Tensor(np.arange(8, dtype=np.uint16)), Tensor(np.zeros(8, np.uint16))
 
     def launch() -> None:

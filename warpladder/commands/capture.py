@@ -25,7 +25,9 @@ from warpladder.errors import Error
     help="The folder that is made, with one for each kernel.",
 )
 def command(program: Path, arguments: Sequence[str], kernel: str, launch: int, most_bytes: int, out: Path) -> None:
-    """Run a program, and write kernels that it launches with CuPy or Triton as benchmarks, with the arguments of one launch.
+    """Run a program, and write its kernels as benchmarks, with the arguments of one launch.
+
+    It watches CuPy, Triton, Numba, and the extensions that PyTorch builds while the program runs.
 
     PROGRAM.py: a Python program of yours; ARGUMENTS are given to it.
     """
@@ -48,7 +50,8 @@ def command(program: Path, arguments: Sequence[str], kernel: str, launch: int, m
     if not found:
         shutil.rmtree(out)
         raise Error(
-            f"{program}: no kernel of CuPy's RawKernel or RawModule or of Triton {f'matches {kernel}' if kernel else 'was launched'}"
+            f"{program}: no kernel of CuPy's RawKernel or RawModule, of Triton or of Numba, and no operator of an extension that PyTorch "
+            f"builds, {f'matches {kernel}' if kernel else 'was launched'}"
         )
     for each in found:
         what = f"warpladder record {out / each['folder'] / 'bench.py'}" if each["folder"] else f"not kept: {each['why']}"
