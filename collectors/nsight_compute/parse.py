@@ -16,7 +16,6 @@ from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.nsight_compute import tables
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import MAGIC, read_header, run_facts
-from warpladder.collectors.nsight_compute.reader import PLAIN
 from warpladder.collectors.nsight_compute.tables import ReportedCode, Tables
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
@@ -30,7 +29,6 @@ from warpladder.installation import IMPORT_ROOT, how_to_install
 _MOST_BYTES: Final = 2 << 30
 _SECONDS: Final = 300
 _CURE: Final = "profile again with ncu --export"
-_CODE_UNREAD: Final = "NVIDIA's reader fails at the machine code of this report: counters by instruction and the findings of the rules are left out"
 _NO_READER: Final = f"needs the package ncu-report: {how_to_install('ncu')}"
 #: First bytes of `ncu`'s printed output, with and without --csv.
 _PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
@@ -46,7 +44,6 @@ class Report:
         held: number of launches that its header states.
         codes: the machine code of its kernels.
         files: texts of the source files that it holds, by name.
-        lacking: what could not be read of it as a whole, in words.
     """
 
     name: str
@@ -55,7 +52,6 @@ class Report:
     held: int
     codes: Mapping[str, ReportedCode] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    lacking: tuple[str, ...] = ()
 
 
 def is_report(path: Path) -> bool:
@@ -94,9 +90,6 @@ def read_report(path: Path) -> Report:
         raise ReportError(f"{path.name}: {_NO_READER}")
     header = read_header(path)
     content = _content(path)
-    lacking: tuple[str, ...] = ()
-    if content is None:
-        content, lacking = _content(path, PLAIN), (_CODE_UNREAD,)
     if content is None:
         raise ReportError(f"{path.name}: damaged, or newer than the installed ncu-report; {_CURE}, or update ncu-report")
     if not content["launches"]:
@@ -108,14 +101,13 @@ def read_report(path: Path) -> Report:
         header.launches,
         {key: ReportedCode(**code) for key, code in content["codes"].items()},
         content["files"],
-        lacking,
     )
 
 
-def _content(path: Path, *arguments: str) -> dict[str, Any] | None:
+def _content(path: Path) -> dict[str, Any] | None:
     """Read a report with NVIDIA's reader, in a process of its own; None where that process fails. Raises ReportError."""
     with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve()), *arguments]
+        command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve())]
         try:
             completed = subprocess.run(command, cwd=IMPORT_ROOT, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS)
         except subprocess.TimeoutExpired as error:
@@ -220,8 +212,6 @@ def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]], report: Re
 
 def _note_unread(report: Report, notes: Notes) -> None:
     """Note what NVIDIA's reader could not give."""
-    for what in report.lacking:
-        notes.add("warning", Source.NSIGHT_COMPUTE, what)
     for launch in report.launches:
         for what in launch.lacking:
             notes.count("warning", Source.NSIGHT_COMPUTE, f"of {{}} launches of {launch.kernel} cannot be read: {what}", 1)

@@ -1,23 +1,24 @@
-"""`python -m warpladder.collectors.nsight_compute.reader REPORT [plain]` prints the launches of a report as JSON.
+"""`python -m warpladder.collectors.nsight_compute.reader REPORT` prints the launches of a report as JSON.
 
 It runs in a separate process, because NVIDIA's reader is native code and the report may come from an untrusted source. The
-importer reports a crash or a hang as one line.
+importer reports a crash or a hang as one line. A child reads the launches one after another: where the reader crashes at the
+machine code of one, as of some kernels of cuDNN, another child goes on from there, and only this launch lacks its code.
 """
 
 import hashlib
 import json
+import os
 import re
 import resource
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from warpladder.collectors.nsight_compute.metrics import ATTRIBUTES, DEVICE_NAME, METRICS
 from warpladder.data.metrics import BY_INSTRUCTION, EXECUTED, SAMPLED, SAMPLED_IN
 
 MOST_LAUNCHES: Final = 10_000
-#: Second argument: leave out code, counters by instruction and findings.
-PLAIN: Final = "plain"
+_CRASHED: Final = "its machine code, its counters by instruction and the findings of the rules (NVIDIA's reader fails)"
 _MOST_DOMAINS: Final = 32
 _MOST_RANGES: Final = 32
 _TEXT_LIMIT: Final = 2048
@@ -35,17 +36,43 @@ _MEMORY_BYTES: Final = 8 << 30
 _OUTPUT_BYTES: Final = 512 << 20
 
 
-def main(path: str, plain: bool = False) -> None:
+def main(path: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_OUTPUT_BYTES, _OUTPUT_BYTES))
     import ncu_report
 
     actions = [each.action_by_idx(index) for each in ncu_report.load_report(path) for index in range(each.num_actions())]
-    codes: dict[str, Any] = {}
-    launches = [_launch(action, None if plain else codes) for action in actions[:MOST_LAUNCHES]]
-    files = {} if plain else {name: text for action in actions[:MOST_LAUNCHES] for name, text in _files(action)}
-    content = {"launches": launches, "total": len(actions), "codes": codes, "files": files}
+    held = actions[:MOST_LAUNCHES]
+    content: dict[str, Any] = {"launches": [], "total": len(actions), "codes": {}, "files": {}}
+    while len(content["launches"]) < len(held):
+        for launch, codes, files in _read_in_child(held[len(content["launches"]) :]):
+            content["launches"].append(launch)
+            content["codes"].update(codes)
+            content["files"].update(files)
+        if len(content["launches"]) < len(held):
+            plain = _launch(held[len(content["launches"])], None)
+            content["launches"].append({**plain, "lacking": [_CRASHED]})
     json.dump(content, sys.stdout, allow_nan=False)
+
+
+def _read_in_child(actions: Sequence[Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, str]]]:
+    """Yield the launch, the code and the source files of each action, up to the first at which the reader crashes."""
+    read_end, write_end = os.pipe()
+    if child := os.fork():
+        os.close(write_end)
+        with os.fdopen(read_end) as lines:
+            yield from (json.loads(line) for line in lines if line.endswith("\n"))
+        os.waitpid(child, 0)
+        return
+    try:
+        with os.fdopen(write_end, "w") as lines:
+            for action in actions:
+                codes: dict[str, Any] = {}
+                launch = _launch(action, codes)
+                lines.write(json.dumps((launch, codes, dict(_files(action))), allow_nan=False) + "\n")
+                lines.flush()
+    finally:
+        os._exit(0)
 
 
 def _launch(action: Any, codes: dict[str, Any] | None) -> dict[str, Any]:
@@ -185,4 +212,4 @@ def _cut(text: Any) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], plain=PLAIN in sys.argv[2:])
+    main(sys.argv[1])

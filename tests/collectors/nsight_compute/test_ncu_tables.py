@@ -1,6 +1,9 @@
 """The tables of a report with sources: machine code, counters by instruction and findings of the rules."""
 
+import json
 import lzma
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import pytest
 
 from tests.collectors.nsight_compute.ncu_reports import launch
 from warpladder.collectors.nsight_compute import parse, tables
-from warpladder.collectors.nsight_compute.reader import _ADDRESS, _MARKUP, PLAIN
+from warpladder.collectors.nsight_compute.reader import _ADDRESS, _MARKUP
 from warpladder.data import metrics
 from warpladder.data.naming import CellName
 from warpladder.data.store import Run, open_run
@@ -78,14 +81,33 @@ def test_findings_of_the_rules_are_kept_in_the_tools_words(run: Run) -> None:
     assert not rules["text"].str.contains("@").any()
 
 
+_CRASHES = """
+import os, sys
+from warpladder.collectors.nsight_compute import reader
+read = reader._code
+def crash(action, first, codes):
+    if action.name() == sys.argv[2]:
+        os.abort()
+    return read(action, first, codes)
+reader._code = crash
+reader.main(sys.argv[1])
+"""
+
+
 @pytest.mark.slow
-def test_a_report_whose_code_crashes_the_reader_keeps_its_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = parse._content
-    monkeypatch.setattr(parse, "_content", lambda path, *arguments: read(path, *arguments) if PLAIN in arguments else None)
+def test_a_kernel_at_whose_code_the_reader_crashes_is_the_only_one_without(tmp_path: Path) -> None:
     (tmp_path / "r.ncu-rep").write_bytes(lzma.decompress(PACKED.read_bytes()))
-    found = open_run(tmp_path / parse.import_report(tmp_path / "r.ncu-rep", tmp_path, "", None, []))
-    assert len(found.table("counters")) and not len(found.table("machine_code"))
-    assert "NVIDIA's reader fails at the machine code" in " ".join(found.table("diagnostics")["text"])
+    whole = parse.read_report(tmp_path / "r.ncu-rep").launches
+    crashing = whole[len(whole) // 2].kernel
+    command = [sys.executable, "-c", _CRASHES, str(tmp_path / "r.ncu-rep"), crashing]
+    content = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert [launch["kernel"] for launch in content["launches"]] == [launch.kernel for launch in whole]
+    for found, of_whole in zip(content["launches"], whole, strict=True):
+        assert found["values"] == of_whole.values
+        if found["kernel"] == crashing:
+            assert "NVIDIA's reader fails" in found["lacking"][0] and "code" not in found
+        else:
+            assert found["code"] == of_whole.code and found["code"] in content["codes"]
 
 
 def test_what_a_launch_lacks_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
