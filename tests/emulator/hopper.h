@@ -1,4 +1,4 @@
-// What workloads/hopper.cuh, hopper_bf16.cuh, hopper_low_precision.cuh and hopper_stores.cuh do by inline PTX, for the emulator: functions of the same names. emulator.py takes those that stand
+// What workloads/hopper.cuh, hopper_across.cuh, hopper_bf16.cuh, hopper_low_precision.cuh and hopper_stores.cuh do by inline PTX, for the emulator: functions of the same names. emulator.py takes those that stand
 // here out of the source; the rest of those headers is compiled as it is. Included at the end of cuda_emulator.h.
 //
 // Copies by the TMA and products are done at once where threads run from first to last, and as late as waits allow where they run from last to first:
@@ -58,12 +58,14 @@ template <class T, int count> void wgmma_keep(T (&)[count]) {}
 
 namespace emulator {
 
-/// An operand in shared memory, by its descriptor: rows along k, in groups of 8.
+/// An operand in shared memory, by its descriptor: rows along k, in groups of 8; or across, in boxes of 64 rows, whose steps are lines in groups
+/// of 8.
 struct WgmmaOperand {
   std::uintptr_t start;
   unsigned swizzle_bytes, row_bytes, leading, groups;
+  bool across;
 
-  explicit WgmmaOperand(unsigned long long descriptor) {
+  explicit WgmmaOperand(unsigned long long descriptor, bool is_across = false) : across(is_across) {
     constexpr unsigned swizzles[] = {0, 128, 64, 32};
     start = reinterpret_cast<std::uintptr_t>(at_shared_offset((descriptor & 0x3fff) << 4));
     leading = (descriptor >> 16 & 0x3fff) << 4, groups = (descriptor >> 32 & 0x3fff) << 4;
@@ -72,8 +74,14 @@ struct WgmmaOperand {
   }
   /// A word along k of a row.
   unsigned word(unsigned row, unsigned number) const {
+    if (across) return element_across(row, 2 * number) | element_across(row, 2 * number + 1) << 16;
     const unsigned along = swizzle_bytes ? number * 4 : number / 4 * leading + number % 4 * 4;
     return *reinterpret_cast<const unsigned*>(swizzled(start + row / 8 * groups + row % 8 * row_bytes + along, swizzle_bytes));
+  }
+  /// 16 bits of a step, with a swizzle of 128 bytes.
+  unsigned element_across(unsigned row, unsigned step) const {
+    const std::uintptr_t line = start + row / 64 * leading + step / 8 * groups + step % 8 * 128;
+    return *reinterpret_cast<const unsigned short*>(swizzled(line + row % 64 * 2, 128));
   }
 };
 
@@ -175,6 +183,14 @@ template <int count> void wgmma_bf16(float (&sums)[count], const unsigned* a, un
 /// bits of float32, as those of FP8 on Hopper have not.
 template <class Element, int count> void wgmma(Element, float (&sums)[count], unsigned long long a, unsigned long long b, bool add) {
   emulator::start_wgmma(sums, a, b, add, emulator::products<Element::kFraction>);
+}
+
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16, each operand along k or across it.
+template <bool a_across, bool b_across, int count>
+void wgmma_across(float (&sums)[count], unsigned long long a, unsigned long long b, bool add) {
+  emulator::start_async([&sums, of_a = emulator::WgmmaOperand(a, a_across), of_b = emulator::WgmmaOperand(b, b_across), add] {
+    emulator::multiply(sums, emulator::WgmmaRowsOfA(of_a), of_b, add, emulator::bf16_products);
+  });
 }
 
 /// cvt.rn.bf16x2.f32 or cvt.rn.f16x2.f32.

@@ -6,6 +6,7 @@ import pytest
 from tests.emulator.emulator import EmulationError, needs_compiler
 from tests.emulator.tiny import emulate_on_hopper
 from warpladder.workloads.api import TensorMap
+from warpladder.workloads.declare.cases import narrowed
 
 pytestmark = needs_compiler
 
@@ -236,6 +237,52 @@ def test_a_product_of_a_warpgroup_is_that_of_the_matrices(columns, operand, orde
     x = RNG.integers(-8, 9, (64 + columns, 32)).astype(np.float32)  # whole numbers, which TF32 holds exactly
     assert np.array_equal(product(x, columns, operand, order=order), 1 + x[:64] @ x[64:].T)
     assert np.array_equal(product(x, columns, operand, first=0, order=order), x[:64] @ x[64:].T)
+
+
+ACROSS = """
+__global__ void k(const __grid_constant__ TensorMap x, float* y) {
+  __shared__ __align__(1024) unsigned short a[64 * 64];
+  extern __shared__ char memory[];
+  unsigned short* b = aligned_1024<unsigned short>(memory);
+  __shared__ Mbarrier full;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect(&full, 3 * sizeof a);
+    tma_load(a, x, 0, 0, &full);
+    for (int box = 0; box < 2; ++box) tma_load(b + box * 64 * 64, x, 64 * (1 + box), 0, &full);
+  }
+  __syncthreads();
+  mbarrier_wait(&full, 0);
+  float sums[64];
+  for (float& sum : sums) sum = 1;
+  const unsigned long long of_a = A_ACROSS ? wgmma_operand_across(a, sizeof a) : wgmma_operand(a), of_b = wgmma_operand_across(b, sizeof a);
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) wgmma_across<A_ACROSS, true>(sums, of_a + (A_ACROSS ? 128 : 2) * i, of_b + 128 * i, i > FIRST);
+  wgmma_commit();
+  wgmma_wait<0>();
+  wgmma_keep(sums);
+  for (int i = 0; i < 64; ++i)
+    y[(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + i % 4 / 2 * 8) * 128 + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2] = sums[i];
+}"""
+
+
+@ORDERS
+@pytest.mark.parametrize(("a_across", "first"), [(True, -1), (False, -1), (True, 0)])
+def test_a_product_of_operands_across_is_that_of_the_transposed_matrices(a_across, first, order):
+    x = RNG.integers(-8, 9, (64, 192)).astype(np.float32)  # whole numbers, which BF16 holds exactly
+    found = emulate_on_hopper(
+        ACROSS.replace("A_ACROSS", str(a_across).lower()).replace("FIRST", str(first)),
+        x=narrowed(x, "bfloat16"),
+        y=np.zeros((64, 128), np.float32),
+        args=(TensorMap("x", (64, 64), 128), "y"),
+        block=(128, 1, 1),
+        dynamic=2 * 64 * 128 + 1024,
+        order=order,
+    )
+    a = x[:, :64].T if a_across else x[:, :64]
+    assert np.array_equal(found, (first < 0) + a @ x[:, 64:])
 
 
 @pytest.mark.parametrize("operand", ["of_a + 2 * i", "values + 4 * i"])

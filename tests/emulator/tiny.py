@@ -9,7 +9,14 @@ from warpladder.workloads.api import CudaVariant, Launch, read_source
 
 _HEADERS = tuple(
     ROOT / "workloads" / name
-    for name in ("hopper.cuh", "hopper_bf16.cuh", "hopper_clusters.cuh", "hopper_cluster_stores.cuh", "hopper_stores.cuh")
+    for name in (
+        "hopper.cuh",
+        "hopper_bf16.cuh",
+        "hopper_across.cuh",
+        "hopper_clusters.cuh",
+        "hopper_cluster_stores.cuh",
+        "hopper_stores.cuh",
+    )
 )
 
 
