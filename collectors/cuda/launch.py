@@ -1,6 +1,6 @@
 """Loads kernels on the current GPU, binds them to arguments and scratch, and captures them in CUDA graphs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import cupy
@@ -42,8 +42,10 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
     arguments = tuple(_argument(value, buffers) for value in launch.args)
     if launch.dynamic_shared_bytes:
         _allow_shared(launch, function)
+    # A tensor map has an address and keeps no memory alive; the default argument does.
+    mapped = [buffers[value.buffer] for value in launch.args if isinstance(value, TensorMap)]
 
-    def enqueue(stream: Any = None) -> None:
+    def enqueue(stream: Any = None, memory: Sequence[Array] = mapped) -> None:
         function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes, stream=stream)
 
     return enqueue

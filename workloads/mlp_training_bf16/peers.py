@@ -65,7 +65,7 @@ def _step(case: Case, inputs: Buffers, outputs: Buffers, *, by_copies: bool) -> 
             z2 = a1 @ w2 + b2
             dz2 = (torch.softmax(z2, 1) - y) / len(x)
             dz1 = (dz2 @ w2.t()) * a1 * (1.0 - a1)
-            new["loss"].copy_((y * (torch.logsumexp(z2, 1, keepdim=True) - z2)).sum().reshape(1) / len(x))
+            new["losses"].copy_((y * (torch.logsumexp(z2, 1, keepdim=True) - z2)).sum(1))
             for name, gradient in (("w1", x.t() @ dz1), ("w2", a1.t() @ dz2)):
                 weights = keep * of[name] - rate * gradient
                 new[f"new_{name}"].copy_(weights)

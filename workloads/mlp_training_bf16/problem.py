@@ -1,8 +1,7 @@
 """One step of training in mixed precision: the network and the formulas of `mlp_training`, its products in BF16.
 
 The weights are kept in float32, the master weights. Products take copies of them in BF16, which the step before has written, and samples in BF16;
-sums are float32. A step updates the master weights, writes the copies for the next step, and gives the loss: cross-entropy averaged over the
-batch.
+sums are float32. A step updates the master weights, writes the copies for the next step, and gives the loss of each sample, its cross-entropy.
 Source: P. Micikevicius et al., "Mixed Precision Training", 2018, section 3.1, with BF16, which needs no scale of the loss.
 """
 
@@ -52,12 +51,12 @@ def emulation_cases() -> tuple[Case, ...]:
 
 
 def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
-    """Samples `x` in BF16, labels `y` (one-hot), master weights and biases, copies in; new ones of all weights and the loss out."""
+    """Samples `x` in BF16, labels `y` (one-hot), master weights and biases, copies in; new ones of all weights, and the losses, out."""
     inputs, outputs = in_float32.buffers(case)
     copies = {copy: Buffer(inputs[name].shape, "bfloat16") for name, copy in COPIES.items()}
     return (
         {**inputs, "x": Buffer(inputs["x"].shape, "bfloat16"), **copies},
-        {**outputs, **{f"new_{name}": buffer for name, buffer in copies.items()}, "loss": Buffer((1,))},
+        {**outputs, **{f"new_{name}": buffer for name, buffer in copies.items()}, "losses": Buffer(inputs["y"].shape[:1])},
     )
 
 
@@ -99,5 +98,5 @@ def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.n
         "new_b1": b1 - rate * dz1.sum(axis=0),
         "new_b2": b2 - rate * dz2.sum(axis=0),
         **{f"new_{copy}": new[f"new_{name}"] for name, copy in COPIES.items()},
-        "loss": np.array([(y * (np.log(sums) - z2)).sum() / len(x)]),
+        "losses": (y * (np.log(sums) - z2)).sum(axis=1),
     }

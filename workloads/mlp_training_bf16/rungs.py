@@ -72,7 +72,7 @@ TILES: Final[Mapping[int, Tile]] = {
 
 
 def scratch(case: Case, config: Params, *, is_fused: bool) -> Mapping[str, Buffer]:
-    """Gradients of the hidden units, and for each tile of samples those of the other weights and the loss; activations if they go by memory."""
+    """Gradients of the hidden units, and for each tile of samples those of the other weights; activations if they go by memory."""
     size = size_of(case)
     hidden = Buffer((size.batch, size.hidden), "bfloat16")
     parts = Buffer((_sample_tiles(size, config), _OUTPUT["kSums"], size.hidden + 1))
@@ -94,7 +94,7 @@ def launches(case: Case, config: Params, *, is_fused: bool) -> Sequence[Launch]:
             template("forward", *shape, has_hidden, has_output),
             *(grid, _WARPGROUP * tile.warpgroups + _OF["kProducers"]),
             *(box("x", tile.samples // tile.blocks), box("w1_bf16", depth), box("dz1", tile.samples)),
-            *("b1", "w2_bf16", "b2", "y", "dz1" if is_fused else "a1", "parts", size.batch, size.inputs, size.hidden),
+            *("b1", "w2_bf16", "b2", "y", "dz1" if is_fused else "a1", "parts", "losses", size.batch, size.inputs, size.hidden),
             shared_bytes=tile.shared_bytes,
         )
 
@@ -102,7 +102,7 @@ def launches(case: Case, config: Params, *, is_fused: bool) -> Sequence[Launch]:
     back = launch(
         template("backward_update", tile.back_columns, tile.slices, tile.back_stages),
         *(tile.slices * (back_tiles + ceil_div(_SPARE_BLOCKS, tile.slices)), _BACK["kConsumers"] + _OF["kProducers"]),
-        *(box("x", depth), box("dz1", depth), *INPUTS, *OUTPUTS, "new_w1_bf16", "new_w2_bf16", "loss", "parts"),
+        *(box("x", depth), box("dz1", depth), *INPUTS, *OUTPUTS, "new_w1_bf16", "new_w2_bf16", "parts"),
         *(_sample_tiles(size, config), size.batch, size.inputs, size.hidden, *rates(case)),
         shared_bytes=tile.back_bytes,
     )

@@ -1,5 +1,7 @@
 """Copies of outputs to the host, and shared memory of kernels, on a CuPy that computes nothing."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -8,7 +10,7 @@ import pytest
 
 from tests.collectors.cuda.fake_cuda import FakeArray, install
 from warpladder.collectors.core.bench import Unavailable
-from warpladder.workloads.api import Launch
+from warpladder.workloads.api import Launch, TensorMap
 
 
 def test_an_output_without_axes_is_copied_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,3 +61,16 @@ def test_a_launch_that_needs_more_shared_memory_than_the_gpu_has_says_so(bind: B
     with pytest.raises(Unavailable, match=r"tile<4> needs 100,001 bytes of shared memory a block, and this GPU has 100,000"):
         bind[0](99_001)
     assert bind[1][_DYNAMIC] == 48_152
+
+
+def test_a_launch_keeps_the_memory_that_only_a_tensor_map_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = install(monkeypatch, [], "launch")
+    monkeypatch.setattr(launch, "encode", lambda *of_map: np.zeros(()))
+    scratch = FakeArray([], (8, 8), name="scratch")
+    freed = weakref.ref(scratch)
+    of_map = Launch("tile<4>", (1, 1, 1), (32, 1, 1), (TensorMap("scratch", (8, 8)),))
+    enqueue = launch.bind(of_map, lambda *arguments, **more: None, {"scratch": scratch})
+    del scratch
+    gc.collect()
+    enqueue(None)
+    assert freed() is not None

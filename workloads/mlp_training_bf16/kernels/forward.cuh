@@ -60,7 +60,7 @@ template <int warpgroups, int columns, int blocks, int stages, bool kHidden, boo
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(128 * warpgroups + kProducers, 1)
     forward(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w1, const __grid_constant__ TensorMap dz1,
             const float* __restrict__ b1, const unsigned* __restrict__ w2, const float* __restrict__ b2, const float* __restrict__ y,
-            unsigned* __restrict__ a1, float* __restrict__ parts, int batch, int inputs, int hidden) {
+            unsigned* __restrict__ a1, float* __restrict__ parts, float* __restrict__ losses, int batch, int inputs, int hidden) {
   using Hidden = Forward<warpgroups, columns, blocks, stages>;
   using Output = typename Hidden::Output;
   extern __shared__ char dynamic[];
@@ -93,7 +93,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(128 * warpgroup
     Hidden::for_each(pairs, output, batch, hidden, [&](unsigned& pair, bool is_inside, size_t place) { pair = is_inside ? a1[place] : 0; });
   }
   if constexpr (kOutput)
-    output.finish(pairs, dz1, b2, y, parts + (size_t)tile * kSums * (hidden + 1), batch, hidden);
+    output.finish(pairs, dz1, b2, y, parts + (size_t)tile * kSums * (hidden + 1), losses, batch, hidden);
   else
     Hidden::for_each(pairs, output, batch, hidden, [&](unsigned pair, bool is_inside, size_t place) {
       if (is_inside) a1[place] = pair;

@@ -5,7 +5,7 @@
 // each has the softmax of all samples. The gradients of the output layer are products of a warpgroup, of activations in shared memory, across.
 
 constexpr int kClasses = 10;
-constexpr int kSums = kClasses + 1;  // and the gradient of b1, or the loss
+constexpr int kSums = kClasses + 1;  // and the gradient of b1
 constexpr int kSlots = 16;           // of classes in products
 constexpr int kLoaders = kProducers - 32;
 constexpr float kNever = -1e30f;     // bias of a unit that is none: its activation is 0
@@ -53,7 +53,7 @@ struct OutputLayer {
     unsigned by_class[kSlots][columns / 2 + 4];               // the weights, padded for the banks
     unsigned by_unit[columns][kSlots / 2 + 4];
     float bias[columns];
-    float of_warps[kWarps][kSums];
+    float of_warps[kWarps][kClasses];
   };
   struct Barriers {
     Mbarrier outputs;                // sums of all blocks
@@ -118,7 +118,8 @@ struct OutputLayer {
   // By the threads of the warpgroups: activations are pairs of neighbouring units, [16 units][sample of the group, the one 8 below; the same 8 units
   // further]. Leaves gradients of the hidden units in dz1 and the tile's gradients of the other weights in `part`.
   __device__ __forceinline__ void finish(unsigned (&pairs)[columns / 16][4], const TensorMap& dz1, const float* __restrict__ b2,
-                                         const float* __restrict__ y, float* __restrict__ part, int batch, int hidden) {
+                                         const float* __restrict__ y, float* __restrict__ part,
+                                         float* __restrict__ losses, int batch, int hidden) {
     const int lane = threadIdx.x % 32, group = lane / 4, step = lane % 4, warp = threadIdx.x / 32;
     const int row = warp * 16 + group;
     const bool has_last = step == 0;  // classes 8 and 9
@@ -159,7 +160,7 @@ struct OutputLayer {
 
     mbarrier_wait_of_cluster(&barriers.outputs, 0);
     const float scale = 1.0f / batch;
-    float of_b2[4] = {}, loss = 0.0f;
+    float of_b2[4] = {};
     unsigned differences[4];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -179,8 +180,9 @@ struct OutputLayer {
         sum += power[i], meant += labels[half][i] * (value[i] - largest), right += labels[half][i];
       }
       sum = sum_of_quad(sum), meant = sum_of_quad(meant), right = sum_of_quad(right);
-      loss += right * logf(sum) - meant;
-      const bool is_sample = sample + row + 8 * half < batch;
+      const int of_batch = sample + row + 8 * half;
+      const bool is_sample = of_batch < batch;
+      if (is_sample && step == 0 && rank == 0) losses[of_batch] = right * logf(sum) - meant;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         power[i] = is_sample ? (power[i] / sum - labels[half][i]) * scale : 0.0f;
@@ -197,11 +199,10 @@ struct OutputLayer {
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) of_b2[i] = sum_of_quads(of_b2[i]);
-    loss = sum_of_quads(loss);
     if (group == 0) {
       float* of_warp = memory.of_warps[warp];
       of_warp[2 * step] = of_b2[0], of_warp[2 * step + 1] = of_b2[1];
-      if (has_last) of_warp[8] = of_b2[2], of_warp[9] = of_b2[3], of_warp[10] = loss * scale;
+      if (has_last) of_warp[8] = of_b2[2], of_warp[9] = of_b2[3];
     }
     barriers.differences.arrive();
     barriers.differences.wait();
@@ -246,7 +247,7 @@ struct OutputLayer {
         if (has_last) to[8 * width] = of_w2[i][4 + 2 * half], to[9 * width] = of_w2[i][5 + 2 * half];
         if (step == 1) to[kClasses * width] = of_b1[i][4 + 2 * half];
       }
-    if (rank == 0 && threadIdx.x < kSums) {
+    if (rank == 0 && threadIdx.x < kClasses) {
       float sum = 0.0f;
 #pragma unroll
       for (int of = 0; of < kWarps; ++of) sum += memory.of_warps[of][threadIdx.x];
