@@ -35,6 +35,14 @@ def as_tensor(array: Array) -> Any:
     return torch.from_dlpack(array)
 
 
+def as_values(array: Array) -> Any:
+    """The same; unsigned integers of 16 bits, which hold BF16 where CuPy lacks it, are BF16."""
+    import torch
+
+    tensor = as_tensor(array)
+    return tensor.view(torch.bfloat16) if tensor.dtype == torch.uint16 else tensor
+
+
 def use_current_stream() -> None:
     """Make PyTorch enqueue on the stream that is CuPy's current one. Call it where a variant is prepared."""
     import cupy

@@ -34,7 +34,7 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (
             ["record", "no_such"],
-            "no_such: no such workload; known: call_routes, cnn_conv, conv2d, gan_tconv, gan_tconv_bf16, gemm_bf16, gemm_fp16, gemm_fp8, mlp_data_parallel",
+            "no_such: no such workload; known: call_routes, cnn_conv, cnn_conv_bf16, conv2d, gan_tconv, gan_tconv_bf16, gemm_bf16, gemm_fp16, gemm_fp8, mlp_data_parallel",
         ),
         (
             ["record", "conv2d", "--variants", "v99_magic"],

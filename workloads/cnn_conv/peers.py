@@ -15,7 +15,7 @@ def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: Kernels for these few channels: register tiles over the image instead of tiles over channels and maps.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
     """
-    return _convolution(inputs, outputs, allow_tf32=False)
+    return planes(inputs, outputs)
 
 
 def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -26,7 +26,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
     """
-    return _convolution(inputs, outputs, allow_tf32=True)
+    return planes(inputs, outputs, allow_tf32=True)
 
 
 def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
@@ -38,7 +38,7 @@ def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     Next: `cudnn_nhwc_tf32`.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution, memory format channels_last.
     """
-    return _channels_last(inputs, outputs, allow_tf32=False)
+    return channels_last(inputs, outputs)
 
 
 def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
@@ -49,19 +49,21 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution, memory format channels_last.
     """
-    return _channels_last(inputs, outputs, allow_tf32=True)
+    return channels_last(inputs, outputs, allow_tf32=True)
 
 
-def _channels_last(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Repacked:
+def channels_last(inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Repacked:
+    """cuDNN's convolution of channels that lie together, in the type of the buffers."""
     import cupy
     import torch
 
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
-    given = [torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"])]
+    given = [torch_bridge.as_values(array) for array in (inputs["x"], inputs["k"], outputs["y"])]
     images, filters, result = (torch.empty_like(each, memory_format=torch.channels_last) for each in given)
-    convolve, y = _call(images, filters, result, allow_tf32=allow_tf32), cupy.from_dlpack(result)
+    convolve = _call(images, filters, result, allow_tf32=allow_tf32)
+    y = cupy.from_dlpack(result.view(torch.uint16) if result.dtype == torch.bfloat16 else result)  # CuPy has no BF16
 
     def repack() -> None:
         images.copy_(given[0])
@@ -75,11 +77,12 @@ def _channels_last(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Repac
     return Repacked(operation, repack)
 
 
-def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
+def planes(inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Callable[[], None]:
+    """cuDNN's convolution of planes, in the type of the buffers."""
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
-    tensors = (torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
+    tensors = (torch_bridge.as_values(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
     return _call(*tensors, allow_tf32=allow_tf32)
 
 

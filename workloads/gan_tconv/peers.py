@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from warpladder.workloads.api import Array, Buffers, Case, Repacked
+from warpladder.workloads.api import Buffers, Case, Repacked
 from warpladder.workloads.gan_tconv.problem import EPSILON, Layer, channels_of, layers, side_of
 
 
@@ -82,8 +82,8 @@ def compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool = F
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
-    given = {name: _tensor(array) for name, array in inputs.items()}
-    images = _tensor(outputs["images"]).permute(0, 3, 1, 2)
+    given = {name: torch_bridge.as_values(array) for name, array in inputs.items()}
+    images = torch_bridge.as_values(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
     weights, repack = _repacked(given, network, torch.channels_last)
@@ -99,16 +99,6 @@ def compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool = F
                 x = _normalised(given, x, layer.number)
 
     return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32), repack)
-
-
-def _tensor(array: Array) -> Any:
-    """The tensor that shares the memory of an array, whose 16-bit integers are BF16."""
-    import torch
-
-    from warpladder.workloads import torch_bridge
-
-    tensor = torch_bridge.as_tensor(array)
-    return tensor.view(torch.bfloat16) if tensor.dtype == torch.uint16 else tensor
 
 
 def _repacked(given: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:
@@ -144,8 +134,8 @@ def generator(case: Case, inputs: Buffers, outputs: Buffers, channels_last: bool
     torch_bridge.use_current_stream()
     torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
-    given = {name: _tensor(array) for name, array in inputs.items()}
-    images = _tensor(outputs["images"]).permute(0, 3, 1, 2)
+    given = {name: torch_bridge.as_values(array) for name, array in inputs.items()}
+    images = torch_bridge.as_values(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
     weights, repack = _repacked(given, network, memory_format)

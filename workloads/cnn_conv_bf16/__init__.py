@@ -1,0 +1,1 @@
+"""The second layer of `cnn_conv` in BF16."""
