@@ -11,7 +11,7 @@ from typing import Final
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.report import report
 from warpladder.dashboard.text import formats, summary
@@ -59,7 +59,7 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
 def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Section]) -> Iterator[Chart]:
     """Charts of a run or of one workload: first charts of timings (without phases), then the others."""
     of_timing = [each for each in together if each.of == "timing"]
-    for timing in axes.timings(data, workload) if of_timing else ():
+    for timing in cells.timings(data, workload) if of_timing else ():
         if not timing.scope.startswith(PHASE):
             for each in of_timing:
                 yield from each.charts(data, style, workload, timing)

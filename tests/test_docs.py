@@ -142,11 +142,11 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
 
 def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
     query, chart = (text for text in EXAMPLES if "def spread(" in text)
-    axes, run_data = (importlib.import_module(f"warpladder.dashboard.core.{name}") for name in ("axes", "run_data"))
+    cells, run_data = (importlib.import_module(f"warpladder.dashboard.core.{name}") for name in ("cells", "run_data"))
     names = dict(vars(importlib.import_module("warpladder.dashboard.views.ladder.query")))
     exec(query, names)
     data = run_data.load(store.find_run("H200 conv2d", [store.RECORDED]))
-    frame = names["spread"](data, "conv2d", "n=512", axes.timings(data, "conv2d")[0])
+    frame = names["spread"](data, "conv2d", "n=512", cells.timings(data, "conv2d")[0])
     exec(chart, names)
     drawn = names["spread"](frame, template.look(data))
     assert drawn.name == "spread-conv2d-n-512-device-cold" and "n = " in drawn.note

@@ -11,9 +11,8 @@ import pytest
 
 from tests.doc_pages import ROOT
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.cells import best_config, cells, is_trusted
 from warpladder.dashboard.core.run_data import load
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.views.devices.gpus.query import scaling
 from warpladder.data import store
 

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from warpladder.api import open_run, record, runs
     from warpladder.benchmark import Benchmark
     from warpladder.comparing import compare_functions
-    from warpladder.dashboard.run.job import Job
-    from warpladder.dashboard.run.run import Run
+    from warpladder.dashboard.run.run import Job, Run
     from warpladder.errors import Error
 
 __all__ = ["Benchmark", "Error", "Job", "Run", "compare", "compare_functions", "open_run", "record", "runs"]
@@ -25,7 +24,7 @@ _LATER: Final = {
     "compare": "warpladder",
     "compare_functions": "warpladder.comparing",
     "Error": "warpladder.errors",
-    "Job": "warpladder.dashboard.run.job",
+    "Job": "warpladder.dashboard.run.run",
     "Run": "warpladder.dashboard.run.run",
     **dict.fromkeys(("open_run", "record", "runs"), "warpladder.api"),
 }

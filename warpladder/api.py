@@ -19,10 +19,10 @@ def open_run(run: str | Path, *, data_dir: str | Path | None = None) -> "Run":
     Raises:
         Error: there is no such run, or it is damaged.
     """
-    from warpladder.dashboard.run import job
+    from warpladder.dashboard.run import run as dashboard_run
     from warpladder.data import store
 
-    return job.open_run(run, *([] if data_dir is None else [store.folder(data_dir)]))
+    return dashboard_run.open_run(run, *([] if data_dir is None else [store.folder(data_dir)]))
 
 
 def runs(*, data_dir: str | Path | None = None) -> "list[Run]":
@@ -34,10 +34,10 @@ def runs(*, data_dir: str | Path | None = None) -> "list[Run]":
     Raises:
         Error: the folder has an empty name.
     """
-    from warpladder.dashboard.run import job
+    from warpladder.dashboard.run import run as dashboard_run
     from warpladder.data import store
 
-    good, bad = job.runs(*([] if data_dir is None else [store.folder(data_dir)]))
+    good, bad = dashboard_run.runs(*([] if data_dir is None else [store.folder(data_dir)]))
     for line in bad:
         warnings.warn(f"left out, because it cannot be opened: {line}", stacklevel=2)
     return list(good)

@@ -14,9 +14,9 @@ from warpladder.dashboard.compare import between_runs
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict, slowness
 from warpladder.dashboard.compare.differences import Fact, facts, value_text
 from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
-from warpladder.dashboard.core import axes, intervals
+from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing, name_on
-from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.cells import best_config, cells, timings
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_data import RunData
@@ -389,7 +389,7 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
         return every["scope"] == scope
     mask = pd.Series(False, every.index)
     for workload in data.workloads:
-        own, of_other = axes.timings(data, workload), axes.timings(other, workload)
+        own, of_other = timings(data, workload), timings(other, workload)
         for timing in ([each for each in own if each in of_other] or own)[:1]:
             same = (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
             mask |= (every["workload"] == workload) & same

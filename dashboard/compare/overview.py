@@ -11,11 +11,21 @@ import pandas as pd
 
 from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import CaseTimes, is_peer_of, noise_floors, precisions, verdict
-from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
-from warpladder.dashboard.core.cells import baselines, best_of_charted, cells, in_timing
+from warpladder.dashboard.core.cells import (
+    DOUBTED,
+    about,
+    baselines,
+    best_of_charted,
+    cells,
+    charted_cases,
+    in_timing,
+    is_trusted,
+    passed_over,
+    scaled_workloads,
+    timings,
+)
 from warpladder.dashboard.core.run_data import RunData, find_entry, once
-from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
 from warpladder.data.words import counted, first_of
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
@@ -253,7 +263,7 @@ def _in_all(names: pd.Series) -> str:
 def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tuple[dict[str, Any], str]:
     """The figures, and the reason for a missing ratio; empty where the ratio is known."""
     workload = best["workload"].iloc[0]
-    references = baselines(data, workload, timing, best["case"])
+    references = baselines(data, workload, timing, frozenset(best["case"]))
     every = in_timing(cells(data.selected_from or data)[list(_OF_BASELINE)], workload, timing)
     by_cell = every.set_index(["case", "variant", "config", "gpus"])
     keys = [(case, each.variant, each.config, each.gpus) for case, each in references.items()]

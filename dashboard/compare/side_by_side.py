@@ -13,12 +13,10 @@ import pandas as pd
 from warpladder.dashboard.compare import levels
 from warpladder.dashboard.compare.levels import TimedCell
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions, word
-from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Estimate, Timing, records
-from warpladder.dashboard.core.cells import best_of_charted, cells
+from warpladder.dashboard.core.cells import best_of_charted, cells, doubt, in_order
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import doubt
 
 #: What follows the model in the name of a device: memory, cores, and the word for a processor.
 _AFTER_MODEL: Final = re.compile(r"\s+(\d+\s?GB\b|\d+-Core\b|CPU\b|Processor\b|@).*")
@@ -139,7 +137,7 @@ def timings(a: RunData, b: RunData, workload: str) -> tuple[Timing, ...]:
         ]
         compared = frame[~frame["role"].isin(ASIDE)]
         found.append(set(compared[["scope", "cache", "case", "variant"]].itertuples(index=False, name=None)))
-    return axes.in_order(Timing(scope, cache) for scope, cache in {key[:2] for key in found[0] & found[1]})
+    return in_order(Timing(scope, cache) for scope, cache in {key[:2] for key in found[0] & found[1]})
 
 
 def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideBySide:

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import charted_cases, timings
-from warpladder.dashboard.core.cells import cells, in_timing
+from warpladder.dashboard.core.cells import cells, charted_cases, in_timing, timings
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.run_data import RunData, once
 from warpladder.data import source_text

@@ -8,11 +8,9 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
-from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
-from warpladder.dashboard.core.cells import best_config, cells, in_timing
+from warpladder.dashboard.core.cells import PassedCell, best_config, cells, charted_cases, in_timing, is_trusted, passed_over
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import PassedCell, is_trusted, passed_over
 
 _ROLES: Final = ("rung", "peer", "host")
 

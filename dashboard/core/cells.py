@@ -1,16 +1,24 @@
 """A row for each cell of a run: medians, rates, floor, flags; the fastest config of a variant, and the baseline of a case."""
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Baseline, Timing
-from warpladder.dashboard.core.intervals import error_ns, grouped_median_intervals, interval_kind, is_single, widened
+from warpladder.dashboard.core.cell import Baseline, Timing, name_of
+from warpladder.dashboard.core.intervals import (
+    MIN_SAMPLES,
+    error_ns,
+    grouped_median_intervals,
+    interval_kind,
+    is_single,
+    widened,
+)
+from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData, once
-from warpladder.dashboard.core.trusted import doubt, fastest_trusted
 from warpladder.data import limits
 from warpladder.data.arrays import NONE
 from warpladder.data.limits import (
@@ -24,6 +32,100 @@ from warpladder.data.limits import (
     reads_and_writes,
 )
 from warpladder.data.names import PHASE, Ceiling, Source
+from warpladder.data.words import counted
+
+#: The columns that `with_doubts` adds.
+DOUBTED: Final = ("doubted", "doubted_ns", "doubt")
+
+
+@dataclass(frozen=True)
+class PassedCell:
+    """The fastest of the cells that were passed over when the best was chosen.
+
+    Attributes:
+        name: its variant and config.
+        doubt: see `doubt`.
+        others: how many others were passed over.
+    """
+
+    name: str
+    median_ns: float
+    doubt: str
+    others: int
+
+
+def is_trusted(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Which rows of `cells` may be called best."""
+    return (frame["n"] >= MIN_SAMPLES) & (frame["flags"].map(len) == 0)
+
+
+def doubt(n: int, flags: tuple[str, ...]) -> str:
+    """Why a cell may not be called best: `distrusted: above_ceiling`, or `of only 5 samples`; empty where it may."""
+    if flags:
+        return f"distrusted: {', '.join(flags)}"
+    return "" if n >= MIN_SAMPLES else f"of only {counted(n, 'sample')}"
+
+
+def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
+    """The fastest row of each group that may be called best, or the fastest row of a group without one.
+
+    Args:
+        frame: rows of `cells` with samples.
+        same: the columns that make a group.
+
+    Returns:
+        The rows with the columns `doubted` (variant and config), `doubted_ns` and `doubt` of the fastest row of the group that may
+        not be called best and is at least as fast; null without such a cell.
+    """
+    ordered = frame.sort_values("median_ns", kind="stable")
+    trusted = is_trusted(ordered)
+    trusted_first = [ordered[trusted], ordered[~trusted]]
+    best = pd.concat(trusted_first).drop_duplicates(same).sort_index()
+    if trusted.all():
+        return best.assign(doubted=None, doubted_ns=np.nan, doubt=None)
+    passed = ordered[~trusted].drop_duplicates(same)
+    names = [name_of(*row) for row in passed[["variant", "config"]].itertuples(index=False, name=None)]
+    doubts = [doubt(*row) for row in passed[["n", "flags"]].itertuples(index=False, name=None)]
+    passed = passed[same].assign(doubted=names, doubted_ns=passed["median_ns"], doubt=doubts)
+    joined = best.reset_index().merge(passed, on=same, how="left").set_index("index")
+    slower = ~(joined["doubted_ns"] <= joined["median_ns"])
+    joined.loc[slower, list(DOUBTED)] = [None, np.nan, None]
+    return joined.rename_axis(None)
+
+
+def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> PassedCell | None:
+    """The fastest cell of a contest that may not be called best, among those that are faster than the best of their case.
+
+    Args:
+        frame: rows of `cells.best_config` among which the best was chosen.
+        best: the best of each case; every doubtful cell of a case without one counts.
+    """
+    frame = frame[frame["doubted_ns"].notna()]
+    if frame.empty:
+        return None
+    than = frame["case"].map(best.set_index("case")["median_ns"].groupby(level=0).min()).fillna(np.inf)
+    faster = frame[frame["doubted_ns"] < than.astype(float)].sort_values("doubted_ns", kind="stable")
+    if faster.empty:
+        return None
+    first = faster.iloc[0]
+    return PassedCell(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
+
+
+def about(passed: PassedCell | None, *, won: bool) -> str:
+    """`v09_x is faster (1.20 µs) but distrusted: above_ceiling`; without a winner `no winner: v09_x (1.20 µs) is …`; empty for None."""
+    if passed is None:
+        return ""
+    time = format_duration(passed.median_ns)
+    more = f"; {passed.others} more like it" if passed.others else ""
+    if won:
+        return f"{passed.name} is faster ({time}) but {passed.doubt}{more}"
+    return f"no winner: {passed.name} ({time}) is {passed.doubt}{more}"
+
+
+def sentence(words: str) -> str:
+    """The words as a sentence of a note; empty for none."""
+    return f"{words.replace('no ', 'No ', 1) if words.startswith('no ') else words}." if words else ""
+
 
 HOST: Final = "cpu"
 #: Times in ns of rows, and the names of the ceilings that they come from.
@@ -115,6 +217,7 @@ _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "passes", "h2d_bytes", "d2h_bytes"]
 
 
+@once
 def cells(data: RunData) -> pd.DataFrame:
     """Every cell of a run, also those without samples.
 
@@ -135,15 +238,7 @@ def cells(data: RunData) -> pd.DataFrame:
         - `status`, `detail`, `rel_l2_error`: how the cell ended, and the error against float64; null where it was not verified;
         - `flags`: a tuple with the sources of the warnings and errors about the cell, and `above_ceiling` where a time of it is below
           a floor by more than the margin of `data.limits`.
-
-        The frame is the caller's own copy. It is computed once for each run.
     """
-    # The copy shares the memory of the cached frame until either is written to (pandas' copy on write).
-    return _cells(data).copy()
-
-
-@once
-def _cells(data: RunData) -> pd.DataFrame:
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
     timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
@@ -181,18 +276,11 @@ def best_config(frame: pd.DataFrame) -> pd.DataFrame:
     return fastest_trusted(usable, ["workload", "variant", "case", "gpus", "cache", "scope"]).reset_index(drop=True)
 
 
-def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
-    """The rows of `best_config` of the charted cases in one timing, with the columns `size`, `series` and `size_value`.
-
-    The frame is the caller's own copy. It is computed once for a workload and timing.
-    """
-    return _best_of_charted(data, workload, timing).copy()
-
-
 @once
-def _best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
+def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
+    """The rows of `best_config` of the charted cases in one timing, with the columns `size`, `series` and `size_value`."""
     cases = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
-    return best_config(in_timing(_cells(data), workload, timing)).merge(cases, on="case", how="inner")
+    return best_config(in_timing(cells(data), workload, timing)).merge(cases, on="case", how="inner")
 
 
 def in_timing(frame: pd.DataFrame, workload: str, timing: Timing) -> pd.DataFrame:
@@ -248,35 +336,31 @@ def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
     return [tuple(sources) for sources in flags]
 
 
-def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]) -> Mapping[str, Baseline]:
+@once
+def baselines(data: RunData, workload: str, timing: Timing, cases: frozenset[str]) -> Mapping[str, Baseline]:
     """The baseline of each case: the variant of `baseline_variant` over these cases, with its fastest config of the case.
 
     The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right
     time of the variant has none.
     """
-    return _baselines(data.selected_from or data, workload, timing, frozenset(cases))
+    if data.selected_from:
+        return baselines(data.selected_from, workload, timing, cases)
+    variant = baseline_variant(data, workload, timing, cases=cases)
+    return _baselines_among(data, workload, timing, dict.fromkeys(cases, variant))
 
 
 @once
-def _baselines(data: RunData, workload: str, timing: Timing, case_names: frozenset[str]) -> Mapping[str, Baseline]:
-    variant = baseline_variant(data, workload, timing, cases=case_names)
-    return _baselines_among(data, workload, timing, dict.fromkeys(case_names, variant))
-
-
 def baselines_case_by_case(data: RunData, workload: str, timing: Timing) -> Mapping[str, Baseline]:
     """What `baselines` gives for each case by itself: the variant is another one where the usual one failed, as on the ladder."""
-    return _baselines_case_by_case(data.selected_from or data, workload, timing)
-
-
-@once
-def _baselines_case_by_case(data: RunData, workload: str, timing: Timing) -> Mapping[str, Baseline]:
+    if data.selected_from:
+        return baselines_case_by_case(data.selected_from, workload, timing)
     ordered = _by_fitness(data, workload, _copies(data, workload, timing), ["case"])
     first = ordered.drop_duplicates("case")
     return _baselines_among(data, workload, timing, dict(zip(first["case"], first["variant"], strict=True)))
 
 
 def _baselines_among(data: RunData, workload: str, timing: Timing, variant_of: Mapping[str, str]) -> Mapping[str, Baseline]:
-    timed = in_timing(_cells(data), workload, timing)
+    timed = in_timing(cells(data), workload, timing)
     timed = timed[timed["variant"] == timed["case"].map(variant_of)]
     # Where a variant ran on several numbers of GPUs, the fewest are the baseline.
     rows = best_config(timed).sort_values("gpus", kind="stable").drop_duplicates("case")
@@ -335,3 +419,91 @@ def _by_fitness(data: RunData, workload: str, copies: pd.DataFrame, same: list[s
     keys = ["single", "off_gpu", "twins", "rung", "not_preferred", "place"]
     ordered: pd.DataFrame = order.sort_values(keys, na_position="last", kind="stable")
     return ordered
+
+
+@once
+def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
+    """The ways in which the workload was timed: `device` (cold before hot), `operation`, `end_to_end`, then phases.
+
+    A page shows the first one at first.
+    """
+    keys = data.grouped.keys
+    of_workload = keys[keys["workload"] == workload][["scope", "cache"]].drop_duplicates()
+    return in_order(Timing(scope, cache) for scope, cache in of_workload.itertuples(index=False))
+
+
+def in_order(timings: Iterable[Timing]) -> tuple[Timing, ...]:
+    """Timings in the order of `timings`."""
+    order = ("device", "operation", "end_to_end")
+    return tuple(
+        sorted(
+            timings,
+            key=lambda timing: (order.index(timing.scope) if timing.scope in order else len(order), timing.scope, timing.cache),
+        )
+    )
+
+
+@once
+def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
+    """The workload's cases on the size axis, by size_rank.
+
+    Returns:
+        The columns of `cases`, and:
+
+        - `size`: text of the axes that change only with size_rank, such as `n=512`; of those that do not change where there is one
+          size_rank;
+        - `size_value`: the number of that axis, where it is one axis of numbers; else size_rank + 1, since a logarithmic axis
+          has no 0;
+        - `series`: text of the other axes, such as `perm=210`; empty where the workload has none.
+    """
+    cases = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()].copy()
+    params: list[dict[str, Any]] = [json.loads(text) for text in cases["params"]]
+    ranks = cases["size_rank"].tolist()
+    axes = _in_case_order(cases["case"].tolist(), params)
+    sized = [axis for axis in axes if _follows_rank(axis, params, ranks)]
+    if not sized:
+        shared = [axis for axis in axes if len({str(point.get(axis)) for point in params}) == 1]
+        sized = shared if len(set(ranks)) == 1 and shared else axes
+    cases["size"] = [_text(point, sized) for point in params]
+    cases["series"] = [_text(point, [axis for axis in axes if axis not in sized]) for point in params]
+    values = [point.get(sized[0]) if len(sized) == 1 else None for point in params]
+    numeric = bool(values) and all(isinstance(value, int | float) and value > 0 for value in values)
+    sizes = values if numeric else [rank + 1 for rank in ranks]
+    cases["size_value"] = pd.Series(sizes, index=cases.index, dtype=float)
+    return cases.sort_values("size_rank", kind="stable").reset_index(drop=True)
+
+
+def timed_cases(data: RunData, workload: str) -> frozenset[str]:
+    """The workload's cases that have samples. An interrupted run lacks samples of its last cases."""
+    keys = data.grouped.keys
+    return frozenset(keys.loc[keys["workload"] == workload, "case"])
+
+
+def series(data: RunData, workload: str) -> tuple[str, ...]:
+    """The workload's series, such as `("perm=012", "perm=021", …)`; `("",)` where size is its only axis."""
+    return tuple(charted_cases(data, workload)["series"].unique())
+
+
+def _in_case_order(names: list[str], params: list[dict[str, Any]]) -> list[str]:
+    """Names of the axes in the order of the case names. The JSON of `params` is sorted by name."""
+    axes = dict.fromkeys(axis for point in params for axis in point)
+    written = [part.split("=", 1)[0] for name in names[:1] for part in name.split(",")]
+    return sorted(axes, key=lambda axis: written.index(axis) if axis in written else len(written))
+
+
+def _follows_rank(axis: str, params: list[dict[str, Any]], ranks: list[int]) -> bool:
+    """Whether the axis has one value at each rank, and not the same at all ranks."""
+    values: dict[int, set[str]] = {}
+    for point, rank in zip(params, ranks, strict=True):
+        values.setdefault(rank, set()).add(str(point.get(axis)))
+    return all(len(of_rank) == 1 for of_rank in values.values()) and len(set.union(*values.values())) > 1
+
+
+def _text(params: dict[str, Any], axes: list[str]) -> str:
+    return ",".join(f"{axis}={params[axis]}" for axis in axes if axis in params)
+
+
+def scaled_workloads(data: RunData) -> tuple[str, ...]:
+    """The workloads that several ranks measured together, in the order of the run."""
+    scaled = set(data.together["workload"].unique())
+    return tuple(name for name in data.workloads if name in scaled)

@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, is_trusted
 from warpladder.dashboard.core.counters import DIFFERENT, by_config
 from warpladder.dashboard.core.limits import BOUND_PERCENT, FLOOR_PERCENT, LATENCY_PERCENT, SHARED, Kind, Limit, limit_of
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.core.why import Explanation, between
 from warpladder.data import metrics
 

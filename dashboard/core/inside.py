@@ -90,7 +90,7 @@ class Finding:
 class Experiments:
     """The tables `experiments` and `experiment_blocks` of a run."""
 
-    def __init__(self, run: store.Run | None) -> None:
+    def __init__(self, run: store.Run | None = None) -> None:
         self._run = run
 
     @cached_property
@@ -115,9 +115,6 @@ class Experiments:
         frame = self._run.table("experiment_blocks")
         is_of_cell = (frame[list(CellName._fields)] == list(cell)).all(axis=1)
         return frame[is_of_cell].reset_index(drop=True)
-
-
-NO_EXPERIMENTS: Final = Experiments(None)
 
 
 class Inside:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
@@ -62,7 +62,7 @@ class Kernel:
 class MachineCode:
     """The tables `cell_launches`, `machine_code`, `instruction_counters` and `rules` of a run."""
 
-    def __init__(self, run: store.Run | None) -> None:
+    def __init__(self, run: store.Run | None = None) -> None:
         self._run = run
         self._parsed: dict[str, Code] = {}
 
@@ -148,9 +148,6 @@ class MachineCode:
             _triple(row, "grid"),
             _triple(row, "block"),
         )
-
-
-NO_CODE: Final = MachineCode(None)
 
 
 def _whole(value: Any) -> int | None:

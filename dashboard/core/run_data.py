@@ -5,17 +5,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, wraps
-from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Entry
-from warpladder.dashboard.core.inside import NO_EXPERIMENTS, Experiments
-from warpladder.dashboard.core.job import NO_JOB, Job
-from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
-from warpladder.dashboard.core.traces import NO_TRACES, Traces
+from warpladder.dashboard.core.inside import Experiments
+from warpladder.dashboard.core.machine_code import MachineCode
+from warpladder.dashboard.core.traces import Job, Traces
 from warpladder.data import schema, store
 from warpladder.data.arrays import Floats, Int64s
 from warpladder.data.names import Source
@@ -94,10 +93,10 @@ class RunData:
     results: pd.DataFrame
     samples: pd.DataFrame
     diagnostics: pd.DataFrame
-    traces: Traces = NO_TRACES
-    code: MachineCode = NO_CODE
-    job: Job = NO_JOB
-    experiments: Experiments = NO_EXPERIMENTS
+    traces: Traces = field(default_factory=Traces)
+    code: MachineCode = field(default_factory=MachineCode)
+    job: Job = field(default_factory=Job)
+    experiments: Experiments = field(default_factory=Experiments)
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     energy: pd.DataFrame = field(default_factory=lambda: NO_ENERGY)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
@@ -186,7 +185,7 @@ Answer = TypeVar("Answer")
 
 
 def once(query: Callable[Concatenate[RunData, Arguments], Answer]) -> Callable[Concatenate[RunData, Arguments], Answer]:
-    """Answer a query of a run once for the same arguments. Who asks must not change the answer."""
+    """Answer a query of a run once for the same arguments. A frame is the caller's own copy; who asks must not change other answers."""
 
     @wraps(query)
     def asked(data: RunData, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
@@ -194,7 +193,8 @@ def once(query: Callable[Concatenate[RunData, Arguments], Answer]) -> Callable[C
         if question not in data.answers:
             data.answers[question] = query(data, *args, **kwargs)
         answer: Answer = data.answers[question]
-        return answer
+        # The copy shares the memory of the kept frame until either is written to (pandas' copy on write).
+        return cast(Answer, answer.copy()) if isinstance(answer, pd.DataFrame) else answer
 
     return asked
 
@@ -231,12 +231,12 @@ def load(run: store.Run) -> RunData:
         samples=samples,
         together=together,
         **{name: run.table(name) for name in names},
+        hidden=frozenset(),
+        selected_from=None,
         traces=Traces(run),
         code=MachineCode(run),
         job=Job(run),
         experiments=Experiments(run),
-        hidden=frozenset(),
-        selected_from=None,
     )
 
 
@@ -324,3 +324,30 @@ def _suggestion(pattern: str, names: Sequence[str]) -> str:
     if close:
         return f"did you mean {', '.join(close[:_MOST_CLOSE])}?"
     return f"it has {first_of(names, _MOST_NAMES)}"
+
+
+class RunError(Error, ValueError):
+    """A run does not have what was asked for. The message says what is there, in one line."""
+
+
+def chosen(choice: str | None, names: Sequence[str], what: str, argument: str) -> str:
+    """The name that was asked for, or the only one.
+
+    Args:
+        choice: None for the only one.
+        what: the run, for the message.
+        argument: of the caller, such as `workload`.
+
+    Raises:
+        RunError: there is no such name, or none was asked for and there are several.
+    """
+    if choice is None and len(names) == 1:
+        return names[0]
+    if choice in names:
+        return str(choice)
+    close = difflib.get_close_matches(str(choice), names, 3) if choice else []
+    order = [*close, *(name for name in names if name not in close)]
+    listed = first_of(map(repr, order), len(close) or _MOST_NAMES)
+    if choice is None:
+        raise RunError(f"{what} has {len(names)} {argument}s; give {argument}= one of {listed}")
+    raise RunError(f"{argument}={choice!r}: {what} has no such {argument}; it has {listed}")

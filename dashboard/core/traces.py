@@ -1,6 +1,6 @@
 """The trace tables of a run by column, so that a page reads only the columns that it needs of millions of rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +35,7 @@ _MARK_BITS: Final = 22
 class Traces:
     """Columns of the tables `TABLES` and of `operations`, read when they are first needed. The arrays are shared: never change one."""
 
-    def __init__(self, run: store.Run | None) -> None:
+    def __init__(self, run: store.Run | None = None) -> None:
         self._run = run
         self._columns: dict[tuple[str, str], Any] = {}
         self.tables: tuple[str, ...] = tuple(name for name in (run.tables if run else ()) if name in TABLES)
@@ -170,9 +170,6 @@ class Traces:
             yield [integers(column, NONE) for column in batch.columns]
 
 
-NO_TRACES: Final = Traces(None)
-
-
 def _categorical(column: pa.ChunkedArray) -> "pd.Categorical[Any]":
     """A text column as a categorical. `store.Run.arrow` gives all chunks one dictionary."""
     if not column.num_chunks or column.null_count == len(column):  # a run may lack a column that came later
@@ -242,3 +239,46 @@ class _Marks:
         inside = np.flatnonzero((numbers >= self._low) & (numbers <= self._high))
         places: Int64s = inside[self._marks[(numbers[inside] - self._low) >> self._shift]]
         return places
+
+
+class Job:
+    """The tables `ranks`, `iterations`, `rank_kernels`, `idle` and `collectives` of a run of kind `job`."""
+
+    def __init__(self, run: store.Run | None = None) -> None:
+        self._run = run
+
+    def __bool__(self) -> bool:
+        """Whether the run is a job."""
+        return self._run is not None and "ranks" in self._run.tables
+
+    def frame(self, table: str, *columns: str) -> pd.DataFrame:
+        """Columns of a table; without rows where the job lacks the table.
+
+        Raises:
+            StoreError: the file is damaged, or its columns do not match the schema.
+        """
+        return self._opened.table(table, list(columns))
+
+    def arrow(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """The same for a table of hundreds of thousands of rows, without the copies that a data frame makes."""
+        return self._opened.arrow(table, columns)
+
+    def open_rank(self, rank: int) -> store.Run:
+        """The run of a rank, with times of its own clock.
+
+        Raises:
+            StoreError: the job has no profile of the rank, or it cannot be read.
+        """
+        return store.open_rank(self._opened, rank)
+
+    def clocks(self) -> dict[int, store.Clock | None]:
+        """The clock of each rank, by its number; None where it is not known."""
+        rows = self.frame("ranks", "rank", "offset_ns", "offset_at_ns", "drift_ppm").sort_values("rank")
+        rows = rows.astype(object).where(rows.notna(), None)
+        return {int(row["rank"]): store.clock_of({str(name): row[name] for name in row}) for row in rows.to_dict("records")}
+
+    @property
+    def _opened(self) -> store.Run:
+        if self._run is None:
+            raise ValueError("no run to read a job of")
+        return self._run

@@ -6,9 +6,8 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import timings
 from warpladder.dashboard.core.cell import Cell, Entry, Timing, records
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, timings
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_ratio
 from warpladder.dashboard.core.run_data import RunData

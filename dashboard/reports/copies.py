@@ -5,9 +5,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
-from warpladder.dashboard.core.cells import baseline_variant, best_config, cells
+from warpladder.dashboard.core.cells import baseline_variant, best_config, cells, charted_cases
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_ends, format_ratio
 from warpladder.dashboard.core.run_data import RunData, find_entry

@@ -9,10 +9,9 @@ import pandas as pd
 
 from warpladder.dashboard.compare.within_run import verdict
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.cells import best_config, cells, is_trusted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.data import figures
 from warpladder.data.arrays import NONE, Int64s, Intervals, lookup

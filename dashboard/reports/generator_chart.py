@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cells import is_trusted
 from warpladder.dashboard.core.numbers import (
     format_bytes,
     format_duration,
@@ -16,7 +17,6 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.reports import generator
 from warpladder.dashboard.ui.bars import add_bars, bars_of_shares, rows_of_bars, scale
 from warpladder.dashboard.ui.template import (

@@ -5,9 +5,8 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Timing, records
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, charted_cases, timings
 from warpladder.dashboard.core.numbers import format_estimate, format_rate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, text, ticks

@@ -9,9 +9,9 @@ import pandas as pd
 
 from warpladder.dashboard.compare import changes
 from warpladder.dashboard.compare.changes import Comparison, NotComparable, Options, Side
-from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData, RunError
 from warpladder.dashboard.run.plot import Figure, of
-from warpladder.dashboard.run.table import RunError, html_table
+from warpladder.dashboard.run.table import html_table
 from warpladder.dashboard.text.compare import HEADINGS, LISTED, alone, changed_sources, fact_lines, row
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart

@@ -5,11 +5,10 @@ from typing import Any, Final
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import best_of_charted
-from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.run.table import RunError, chosen
+from warpladder.dashboard.core.run_data import RunData, RunError, chosen
 from warpladder.dashboard.ui.paper import Paper, figure
 from warpladder.dashboard.ui.template import Chart, Theme, look
 from warpladder.dashboard.views import ladder, sizes
@@ -112,7 +111,7 @@ class Plot:
             theme: `light` or `dark`.
         """
         workload, timing = self._timing(workload, scope, cache)
-        every = axes.series(self._data, workload)
+        every = cells.series(self._data, workload)
         series = every[-1] if series is None else chosen(series, every, workload, "series")
         chosen(metric, sizes.chart.METRICS, "this figure", "metric")
         frame = sizes.query.sizes(self._data, workload, timing, series)
@@ -140,7 +139,7 @@ class Plot:
     def _timing(self, workload: str | None, scope: str | None, cache: str | None) -> tuple[str, Timing]:
         """The workload, and the first of its timings that fits."""
         workload = self._workload(workload)
-        timings = axes.timings(self._data, workload)
+        timings = cells.timings(self._data, workload)
         fits = [each for each in timings if scope in (None, each.scope) and cache in (None, each.cache)]
         if not timings:
             raise RunError(f"{workload}: no variant was timed; run.table() has the reasons")
@@ -154,5 +153,5 @@ class Plot:
         if choice is not None:
             return chosen(choice, names, workload, "case")
         timed = set(best_of_charted(self._data, workload, timing)["case"])
-        charted = [case for case in axes.charted_cases(self._data, workload)["case"] if case in timed]
+        charted = [case for case in cells.charted_cases(self._data, workload)["case"] if case in timed]
         return str(charted[-1] if charted else names[-1])

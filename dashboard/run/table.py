@@ -1,6 +1,5 @@
-"""The table of a run as a frame that a notebook shows in words, and the error of a request that a run cannot meet."""
+"""The table of a run as a frame that a notebook shows in words."""
 
-import difflib
 import html
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -10,9 +9,8 @@ import pandas as pd
 
 from warpladder.dashboard.compare.levels import reading
 from warpladder.dashboard.compare.within_run import with_speedups
-from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ROLE_ORDER, Estimate, Timing, name_on
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, timings
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
@@ -22,40 +20,8 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData, RunError
 from warpladder.data.schema import CACHES
-from warpladder.data.words import first_of
-from warpladder.errors import Error
-
-_MOST_NAMES: Final = 12
-
-
-class RunError(Error, ValueError):
-    """A run does not have what was asked for. The message says what is there, in one line."""
-
-
-def chosen(choice: str | None, names: Sequence[str], what: str, argument: str) -> str:
-    """The name that was asked for, or the only one.
-
-    Args:
-        choice: None for the only one.
-        what: the run, for the message.
-        argument: of the caller, such as `workload`.
-
-    Raises:
-        RunError: there is no such name, or none was asked for and there are several.
-    """
-    if choice is None and len(names) == 1:
-        return names[0]
-    if choice in names:
-        return str(choice)
-    close = difflib.get_close_matches(str(choice), names, 3) if choice else []
-    order = [*close, *(name for name in names if name not in close)]
-    listed = first_of(map(repr, order), len(close) or _MOST_NAMES)
-    if choice is None:
-        raise RunError(f"{what} has {len(names)} {argument}s; give {argument}= one of {listed}")
-    raise RunError(f"{argument}={choice!r}: {what} has no such {argument}; it has {listed}")
-
 
 #: The most rows that are shown.
 _MOST_ROWS: Final = 60
@@ -156,10 +122,10 @@ def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str
     every = cells(data)
     parts = []
     for workload in workloads:
-        timings = _timings(data, workload, scope, cache)
+        asked_for = _timings(data, workload, scope, cache)
         of_workload = every[every["workload"] == workload]
         keys = zip(of_workload["scope"], of_workload["cache"], strict=True)
-        selected = of_workload[[key in timings for key in keys]]
+        selected = of_workload[[key in asked_for for key in keys]]
         parts += [_with_speedups(data, selected), _not_timed(of_workload, selected)]
     if scope not in (None, ALL) and not any(len(part) for part in parts[::2]):
         raise RunError(
@@ -172,16 +138,16 @@ def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str
 
 
 def _timings(data: RunData, workload: str, scope: str | None, cache: str | None) -> set[tuple[str, str]]:
-    timings = axes.timings(data, workload)
+    found = timings(data, workload)
     if scope is None:
-        timings = tuple(each for each in timings if cache in (None, each.cache))[:1]
-    return {(each.scope, each.cache) for each in timings if scope in (None, ALL, each.scope) and cache in (None, each.cache)}
+        found = tuple(each for each in found if cache in (None, each.cache))[:1]
+    return {(each.scope, each.cache) for each in found if scope in (None, ALL, each.scope) and cache in (None, each.cache)}
 
 
 def _timed_words(data: RunData, workloads: Sequence[str]) -> str:
     """`timed are device cold, device hot`."""
-    timings = dict.fromkeys(f"{each.scope} {each.cache}" for name in workloads for each in axes.timings(data, name))
-    return f"timed are {', '.join(timings)}" if timings else "run.table() has the reasons"
+    timed = dict.fromkeys(f"{each.scope} {each.cache}" for name in workloads for each in timings(data, name))
+    return f"timed are {', '.join(timed)}" if timed else "run.table() has the reasons"
 
 
 def _with_speedups(data: RunData, selected: pd.DataFrame) -> pd.DataFrame:
@@ -216,8 +182,8 @@ def _order(frame: pd.DataFrame, data: RunData) -> list[int]:
     workloads = data.workloads
     cases = places(data.cases["workload"], data.cases["case"])
     variants = places(data.variants["workload"], data.variants["variant"])
-    timings = {
-        name: {(each.scope, each.cache): place for place, each in enumerate(axes.timings(data, name))} for name in workloads
+    timings_of = {
+        name: {(each.scope, each.cache): place for place, each in enumerate(timings(data, name))} for name in workloads
     }
 
     def key(row: dict[Any, Any]) -> tuple[Any, ...]:
@@ -226,7 +192,7 @@ def _order(frame: pd.DataFrame, data: RunData) -> list[int]:
             workloads.index(name),
             float("inf") if pd.isna(rank) else rank,
             cases[name, row["case"]],
-            timings[name].get((row["scope"], row["cache"]), len(timings[name])),
+            timings_of[name].get((row["scope"], row["cache"]), len(timings_of[name])),
             ROLE_ORDER.index(row["role"]) if row["role"] in ROLE_ORDER else len(ROLE_ORDER),
             variants[name, row["variant"]],
         )

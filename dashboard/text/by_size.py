@@ -8,12 +8,10 @@ from rich.cells import cell_len
 
 from warpladder.dashboard.compare.winners import best_per_case
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, with_precision
-from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Timing, name_on, records
-from warpladder.dashboard.core.cells import best_config, cells, in_timing
+from warpladder.dashboard.core.cells import best_config, cells, charted_cases, doubt, in_timing, is_trusted, timings
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import doubt, is_trusted
 
 _FASTEST, _TIED, _DOUBTED = "*", "=", "?"
 _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not compared: distrusted, or too few samples"}

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.compare.energy import energies, metered_cases, of_case
+from warpladder.dashboard.compare.within_run import energies, energies_of_case, metered_cases
 from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
+from warpladder.dashboard.core.cells import is_trusted
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
@@ -23,7 +24,6 @@ from warpladder.dashboard.core.numbers import (
     ranks_words,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.ui.text import plain_table
 from warpladder.dashboard.views.devices.gpus.query import scaling, timings
 
@@ -97,7 +97,7 @@ def energy(data: RunData, *, every: bool = False) -> list[str]:
 
 
 def _energy_of(data: RunData, workload: str, case: str) -> list[str]:
-    frame = of_case(data, workload, case)
+    frame = energies_of_case(data, workload, case)
     noise = frame["energy_noise"].iloc[0]
     copies = f"; two copies of the baseline differ by {format_percent(100 * (noise - 1))} at most" if noise > 1 else ""
     headings = ("variant", "energy an execution", "a watt", "over the baseline", "in the loop")

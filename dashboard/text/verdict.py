@@ -14,9 +14,9 @@ from typing import Final, Literal
 
 from warpladder.dashboard.compare.between_runs import Verdict
 from warpladder.dashboard.compare.changes import Change, History, NotComparable, Options, Side, compare
-from warpladder.dashboard.core import axes, run_data
+from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells, in_timing
+from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells, in_timing, timings
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
@@ -82,16 +82,16 @@ def verdicts(
 
 def _cells(data: RunData, judged: JudgedVariant, history: History | None, smallest: float) -> list[_Cell]:
     """The cells of a variant, in the order of the cases."""
-    timings = axes.timings(data, judged.workload)
-    if not timings:
+    timed = timings(data, judged.workload)
+    if not timed:
         return []
     changes = _changes(data, judged.last, history, smallest) if judged.last else {}
-    timing = next((change.timing for key, change in changes.items() if key[0] == judged.workload), timings[0])
+    timing = next((change.timing for key, change in changes.items() if key[0] == judged.workload), timed[0])
     times = best_config(in_timing(cells(data), judged.workload, timing)).drop_duplicates(["variant", "case"])
     keys = zip(times["variant"], times["case"], strict=True)
     now = dict(zip(keys, times["median_ns"].astype(float), strict=True))
     base = baseline_variant(data, judged.workload, timing)
-    references = baselines(data, judged.workload, timing, times["case"])
+    references = baselines(data, judged.workload, timing, frozenset(times["case"]))
     result = []
     for case in data.cases.loc[data.cases["workload"] == judged.workload, "case"]:
         if (judged.variant, case) not in now:

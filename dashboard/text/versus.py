@@ -43,7 +43,7 @@ def figures(data: RunData) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for workload, case in data.cases[["workload", "case"]].itertuples(index=False, name=None):
         of_case = every[(every["workload"] == workload) & (every["case"] == case)]
-        reference = baselines(data, workload, WALL, [case]).get(case)
+        reference = baselines(data, workload, WALL, frozenset([case])).get(case)
         compared = speedups(data, workload, case, WALL, reference) if reference else {}
         over = {entry.variant: judged for entry, judged in compared.items()}
         for variant in of_case["variant"].drop_duplicates():

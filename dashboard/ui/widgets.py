@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from warpladder.dashboard.core import axes, run_index
+from warpladder.dashboard.core import cells, run_index
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.trace import picked as of_ranges
@@ -280,7 +280,7 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
     context = runs.context()
     best = ((name, run_index.suitable(context.every, context.device, name, context.need)[:1]) for name in own)
     found_by = (name for name, first in best if [each.name for each in first] == [runs.chosen_name()])
-    timed = (name for name in own if runs.ask(run, axes.timed_cases, name))
+    timed = (name for name in own if runs.ask(run, cells.timed_cases, name))
     first = default if default in own else next(found_by, next(timed, own[0]))
     of_device = run_index.workloads(context.every, context.device, context.need)
     names = [*own, *(name for name in of_device if name not in every)]
@@ -294,7 +294,7 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
 
 def choose_timing(run: store.Run, workload: str) -> Timing:
     """Scope and cache to show. Ends the page where the workload has no samples."""
-    timings = runs.ask(run, axes.timings, workload)
+    timings = runs.ask(run, cells.timings, workload)
     if not timings:
         _no_times(run, workload)
     return choose_timing_of(timings, on_gpu=runs.load(run).on_gpu)
@@ -328,12 +328,12 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
     Args:
         among: the cases that the page can show; all charted ones when None.
     """
-    cases = runs.ask(run, axes.charted_cases, workload)
+    cases = runs.ask(run, cells.charted_cases, workload)
     if among is not None:
         cases = cases[cases["case"].isin(among)]
     if cases.empty:
         nothing(f"No case of {workload} is charted in this run.", f"Record again: {HOW_TO_RECORD}.")
-    return choose_case_of(dict(zip(cases["case"], cases["params"], strict=True)), runs.ask(run, axes.timed_cases, workload))
+    return choose_case_of(dict(zip(cases["case"], cases["params"], strict=True)), runs.ask(run, cells.timed_cases, workload))
 
 
 def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:

@@ -25,7 +25,7 @@ from warpladder.collectors.cuda.energy import EnergyError, Meter
 from warpladder.collectors.further_passes import FurtherPass
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.wiring import collector_of
-from warpladder.dashboard.compare import energy as energies
+from warpladder.dashboard.compare import within_run as energies
 from warpladder.dashboard.core.run_data import load
 from warpladder.data import store
 from warpladder.data.names import Source

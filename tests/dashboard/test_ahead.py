@@ -8,7 +8,7 @@ from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app
 from tests.synthetic import made_jobs
 from warpladder.dashboard import ahead
-from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import Job
 from warpladder.dashboard.ui import runs
 
 __all__ = ["open_app"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tests.recomputed.definitions import RECORDED
-from warpladder.dashboard.core import axes, run_data
+from warpladder.dashboard.core import cells, run_data
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import look
@@ -56,7 +56,7 @@ def charts(section: Section, run_id: str, rng: random.Random, data: RunData | No
         if section.of == "workload":
             drawn.append((workload, Timing("", ""), lambda workload=workload: section.charts(data, style, workload)))
             continue
-        for timing in axes.timings(data, workload):
+        for timing in cells.timings(data, workload):
             if not timing.scope.startswith("phase:"):
                 make = lambda workload=workload, timing=timing: section.charts(data, style, workload, timing)  # noqa: E731
                 drawn.append((workload, timing, make))

@@ -16,8 +16,8 @@ from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
 from warpladder.dashboard.compare import levels, side_by_side
-from warpladder.dashboard.core import axes
-from warpladder.dashboard.run.job import open_run
+from warpladder.dashboard.core.cells import charted_cases
+from warpladder.dashboard.run.run import open_run
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views import ladder as of_ladder
 from warpladder.dashboard.views.compare.trends import chart, query
@@ -118,7 +118,7 @@ def test_sizes_and_ladder_of_two_devices() -> None:
         timing = rng.choice([each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES])
         case = rng.choice(side_by_side.side_by_side(of_a, of_b, workload, timing).cases)
         beside = partial(side_by_side.Beside, names=("A", "B"), devices=(a.info["device_name"], b.info["device_name"]), run="")
-        series = str(axes.charted_cases(of_a, workload).set_index("case").loc[case, "series"])
+        series = str(charted_cases(of_a, workload).set_index("case").loc[case, "series"])
         sizes, sizes_of_b = (size_queries.sizes(data, workload, timing, series) for data in (of_a, of_b))
         regions = size_queries.regions(of_a, workload, series)
         ladder, ladder_of_b = (

@@ -211,8 +211,8 @@ def _of_job(name: str, changes: Sequence[str], step_time: float | None, data_dir
     """The id of a job, and its forecast. Raises Error."""
     from dataclasses import replace
 
-    from warpladder.dashboard.core.job import Job
     from warpladder.dashboard.core.job_graph.forecast import forecast
+    from warpladder.dashboard.core.traces import Job
     from warpladder.data import store
 
     job = store.find_run(name, [data_dir, store.LOCAL, store.RECORDED])

@@ -42,7 +42,7 @@ import pandas as pd
 from warpladder.dashboard.core.critical_path.replay import Contradiction, Gains, replay
 from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span, spans
 from warpladder.dashboard.core.critical_path.walk import KINDS, walk
-from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE
 
 __all__ = ["KINDS", "CriticalPath", "critical_path", "iterations", "typical"]

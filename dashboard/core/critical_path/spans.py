@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import Collectives, RankActivities
-from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s
 from warpladder.data.iterations import launch_times
 

@@ -5,13 +5,13 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import dimensions, experts, pipelines
 from warpladder.dashboard.core.job_graph.forecast import SLOW_RANKS, UNEVEN, JobForecast, of_graph
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.host_gap import host_gap
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.core.traces import Job
 from warpladder.data.words import first_of, named_ranks
 
 #: The change of a pipeline with one stage that is slower than the others.

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph.graph import JobGraph
 from warpladder.dashboard.core.job_graph.replay import Change
+from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Floats
 
 #: A rank is hot where it gets more than this many times its equal share.

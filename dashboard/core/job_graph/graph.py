@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import Job
 from warpladder.data.job_tables import peers_of
 
 _COLUMNS: Final = (

@@ -11,7 +11,7 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.compare.changes import Change, Comparison, LostCell, durations
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Timing
 from warpladder.dashboard.core.run_data import RunData
 
@@ -90,16 +90,16 @@ def pair(data: RunData) -> tuple[str, str]:
     ordered = timed_variants(data)
     roles = data.variants.groupby("variant", observed=True)["role"].agg(set)
     rivals = [name for name in ordered if roles[name] - set(ASIDE)]
-    first_timings = {workload: axes.timings(data, workload)[:1] for workload in data.workloads}
-    cells: dict[str, set[tuple[str, str]]] = {name: set() for name in ordered}
+    first_timings = {workload: cells.timings(data, workload)[:1] for workload in data.workloads}
+    timed: dict[str, set[tuple[str, str]]] = {name: set() for name in ordered}
     keys = data.grouped.keys[["variant", "workload", "case", "scope", "cache"]].drop_duplicates().astype(object)
     for variant, workload, case, scope, cache in keys.itertuples(index=False, name=None):
         if Timing(scope, cache) in first_timings[workload]:
-            cells[variant].add((workload, case))
+            timed[variant].add((workload, case))
     for names in (rivals, ordered):
         for place, first in enumerate(names):
             for last in reversed(names[place + 1 :]):
-                if cells[first] & cells[last]:
+                if timed[first] & timed[last]:
                     return first, last
     return ordered[0], ordered[-1]
 

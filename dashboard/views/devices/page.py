@@ -6,7 +6,7 @@ import streamlit as st
 
 from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.side_by_side import SideBySide
-from warpladder.dashboard.core import axes, run_index
+from warpladder.dashboard.core import cells, run_index
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import other_device, pages, runs, state, widgets
@@ -32,12 +32,12 @@ def draw(run: store.Run) -> None:
         timings = runs.ask_both(run, runs.as_recorded(other.run), side_by_side.timings, workload)
         if not timings:
             why = f"{run_index.device_of(run)} and {other.facts.device} timed no variant of {workload} at the same case."
-            case = runs.ask(run, axes.charted_cases, workload)["case"].iloc[-1]
+            case = runs.ask(run, cells.charted_cases, workload)["case"].iloc[-1]
             how = other_device.how_to_record(run, workload, case)
             _record(f"{why} Record a case of this run on {other.facts.device}:", how)
         timing = widgets.choose_timing_of(timings, on_gpu=a.on_gpu)
         found = other_device.compared(run, other, workload, timing)
-        cases = runs.ask(run, axes.charted_cases, workload).set_index("case")["params"]
+        cases = runs.ask(run, cells.charted_cases, workload).set_index("case")["params"]
         case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
         on = side_by_side.devices_of(a, b, found)
         devices = side_by_side.short_names(*on)

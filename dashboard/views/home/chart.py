@@ -8,6 +8,7 @@ import pandas as pd
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cells import sentence
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -17,7 +18,6 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import sentence
 from warpladder.dashboard.trace.parts import CLASSES, Parts
 from warpladder.dashboard.ui.bars import add_bars
 from warpladder.dashboard.ui.template import (

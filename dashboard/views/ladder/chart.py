@@ -7,13 +7,13 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.compare import energy
+from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.compare.changes import Change
 from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.within_run import PEERS_OF, compared, precisions, word
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Timing, records
-from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.cells import about, best_of_charted, passed_over, sentence
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_energy,
@@ -26,7 +26,6 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import (
     Chart,
     Look,
@@ -77,13 +76,13 @@ def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator
     The first timing has the ladder of every series, with the chart of its errors. Other timings have the ladder of the last
     series.
     """
-    first = timing == axes.timings(data, workload)[0]
+    first = timing == cells.timings(data, workload)[0]
     best = best_of_charted(data, workload, timing)
     largest = best.loc[best["role"].isin(["rung", "peer", "host"]), ["case", "size_rank"]].drop_duplicates()
-    if len(axes.charted_cases(data, workload)) == len(axes.charted_cases(data.selected_from or data, workload)):
+    if len(cells.charted_cases(data, workload)) == len(cells.charted_cases(data.selected_from or data, workload)):
         largest = largest[largest["size_rank"] == largest["size_rank"].max()]
     cases = set(largest["case"])
-    ordered = [case for case in axes.charted_cases(data, workload)["case"] if case in cases]
+    ordered = [case for case in cells.charted_cases(data, workload)["case"] if case in cases]
     for case in ordered if first else ordered[-1:]:
         yield ladder(query.ladder(data, workload, case, timing), look)
         costs = query.error_and_time(data, workload, case, timing)
@@ -167,7 +166,7 @@ def ladder(
     besides = ("beside", second.names[1]) if second else ()
     name = slug("ladder", first.workload, first.case, first.scope, first.cache, *besides)
     data = second.with_rows_of(frame) if second else frame
-    shown_columns = data if metered else data.drop(columns=list(energy.COLUMNS))
+    shown_columns = data if metered else data.drop(columns=list(within_run.ENERGY_COLUMNS))
     return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
 
 

@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.compare.within_run import with_precision
 from warpladder.dashboard.core.cell import Cell, records
+from warpladder.dashboard.core.cells import about, passed_over, sentence
 from warpladder.dashboard.core.numbers import format_duration, format_error, format_estimate, format_ratio
-from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks
 
 #: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.

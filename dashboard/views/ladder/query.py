@@ -6,13 +6,11 @@ from typing import Any
 import pandas as pd
 
 from warpladder.dashboard.compare import side_by_side
-from warpladder.dashboard.compare.energy import add_energy
-from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, precisions, steps, with_speedups
+from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, add_energy, precisions, steps, with_speedups
 from warpladder.dashboard.core import why
 from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Estimate, Timing, records, with_estimates
-from warpladder.dashboard.core.cells import best_config, cells, select
+from warpladder.dashboard.core.cells import best_config, cells, is_trusted, select
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import is_trusted
 
 
 def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:

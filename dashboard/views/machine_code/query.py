@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.sass import ARITHMETIC, INSTRUCTION_BYTES, Code, Loop, Unit, difference
@@ -57,7 +57,7 @@ def family(unit: Unit) -> Family:
 def cases(data: RunData, workload: str) -> list[str]:
     """The charted cases of a workload with launches, by size."""
     known = data.code.cases(workload)
-    return [case for case in axes.charted_cases(data, workload)["case"] if case in known]
+    return [case for case in cells.charted_cases(data, workload)["case"] if case in known]
 
 
 def variants(data: RunData, workload: str, case: str) -> dict[str, list[str]]:
@@ -72,7 +72,7 @@ def variants(data: RunData, workload: str, case: str) -> dict[str, list[str]]:
 
 def times(data: RunData, workload: str, case: str) -> dict[tuple[str, str], float]:
     """Variant and config -> median in nanoseconds, in the first timing of the workload; empty without samples."""
-    for timing in axes.timings(data, workload)[:1]:
+    for timing in cells.timings(data, workload)[:1]:
         rounds = data.rounds(workload, case, timing.scope, timing.cache)
         return {(entry.variant, entry.config): float(rounds[entry].median()) for entry in rounds if not entry.twin}
     return {}

@@ -14,8 +14,9 @@ from warpladder.dashboard.compare import winners
 from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.compare.within_run import compared, precisions, word
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
+from warpladder.dashboard.core.cells import about, is_trusted, passed_over, sentence
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -26,7 +27,6 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import about, is_trusted, passed_over, sentence
 from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,
@@ -72,8 +72,8 @@ def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator
     best, undecided = winners.best_per_size(data, workload, timing), winners.undecided(data, workload, timing)
     if best:
         yield best_strip(best, look, workload, timing.label(on_gpu=data.on_gpu), undecided)
-    first = timing == axes.timings(data, workload)[0]
-    series = axes.series(data, workload) if best or undecided else ()
+    first = timing == cells.timings(data, workload)[0]
+    series = cells.series(data, workload) if best or undecided else ()
     for each in series if first else series[-1:]:
         frame = query.sizes(data, workload, timing, each)
         regions = query.regions(data, workload, each)

@@ -5,8 +5,8 @@ from typing import Final, cast
 import streamlit as st
 
 from warpladder.dashboard.compare import winners
-from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.trusted import about
+from warpladder.dashboard.core import cells
+from warpladder.dashboard.core.cells import about
 from warpladder.dashboard.ui import other_device, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes import chart as charts
@@ -27,7 +27,7 @@ def draw(run: store.Run) -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         timing = widgets.choose_timing(run, workload)
-        all_series = list(runs.ask(run, axes.series, workload))
+        all_series = list(runs.ask(run, cells.series, workload))
         timed = runs.ask(run, queries.timed_series, workload, timing) or all_series
         series = state.choose("series", "Series", all_series, default=timed[-1]) if len(all_series) > 1 else all_series[0]
         frame = runs.ask(run, queries.sizes, workload, timing, series)

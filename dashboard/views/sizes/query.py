@@ -4,10 +4,9 @@ import pandas as pd
 
 from warpladder.dashboard.compare.winners import best_per_size
 from warpladder.dashboard.compare.within_run import with_speedups
-from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.cells import add_floors, best_of_charted, ceiling
+from warpladder.dashboard.core.cells import add_floors, best_of_charted, ceiling, charted_cases
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Ceiling
 
@@ -43,7 +42,7 @@ def timed_series(data: RunData, workload: str, timing: Timing) -> list[str]:
     best = best_of_charted(data, workload, timing)
     compared = best[best["role"] != "specimen"]
     timed = set(compared["series"])
-    return [each for each in axes.series(data, workload) if each in timed]
+    return [each for each in cells.series(data, workload) if each in timed]
 
 
 def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:

@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import ASIDE
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, is_trusted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 from warpladder.data.arrays import NONE, Floats, Int64s, Intervals, lookup, numbered
 

@@ -136,7 +136,7 @@ def _samples(run: store.Run) -> None:
                 "Choose another case, scope or cache.",
             )
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
-        reference = runs.ask(run, baselines, workload, timing, (case,)).get(case)
+        reference = runs.ask(run, baselines, workload, timing, frozenset([case])).get(case)
         first = f"{reference.variant} {reference.config}".strip() if reference else None
         texts = {cell: f"{cell} · {within_run.word(each)}" for cell, each in zip(names, here["precision"], strict=True)}
         name = state.choose("cell", "Variant", texts, default=first)

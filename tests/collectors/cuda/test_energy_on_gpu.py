@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.collectors.cuda import energy_kernels
-from warpladder.dashboard.compare.energy import of_case
+from warpladder.dashboard.compare.within_run import energies_of_case
 from warpladder.dashboard.core.run_data import load
 from warpladder.data import store
 
@@ -20,7 +20,7 @@ def test_identical_code_differs_by_at_most_1_percent_and_3_percent_more_work_is_
     assert done.returncode == 0, done.stderr[-2000:]
     ((run,), _) = store.list_runs([tmp_path])
     data = load(store.open_run(run.path))
-    by_variant = of_case(data, "known_work", f"n={energy_kernels.N}").set_index("variant")
+    by_variant = energies_of_case(data, "known_work", f"n={energy_kernels.N}").set_index("variant")
     figures = by_variant[["energy_mj", "energy_mj_low", "energy_mj_high", "energy_ratio", "energy_noise", "loop_w", "idle_w"]]
     seen = f"\n{figures.to_string()}\n{done.stderr[-1000:]}"
     assert by_variant.loc["v03_more_work", "energy_verdict"] == "more", seen

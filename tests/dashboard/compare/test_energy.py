@@ -12,7 +12,7 @@ from tests.dashboard.views.sizes.ship.test_ship import COLD, WORKLOAD, write
 from tests.synthetic import made_energy, made_runs
 from tests.synthetic.made_runs import row, run_row, write_tables
 from tests.synthetic.made_sweeps import add
-from warpladder.dashboard.compare import energy
+from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import format_energy, format_rate
 from warpladder.dashboard.core.run_data import RunData, load, select
@@ -49,7 +49,7 @@ def loops(**watts: float) -> list[dict[str, object]]:
 
 def test_an_execution_takes_the_energy_above_idle_of_its_time(tmp_path: Path) -> None:
     """624 W less 124 W idle, for 1 ms: 500 mJ. 1e9 operations for 0.5 J are 2 GFLOP/s/W."""
-    (found,) = energy.energies(run_of(tmp_path, loops(v01=624))).to_dict("records")
+    (found,) = within_run.energies(run_of(tmp_path, loops(v01=624))).to_dict("records")
     assert [found[name] for name in Estimate.names("energy_mj")] == [pytest.approx(500, rel=1e-5)] * 3
     assert (found["per_watt"], found["per_watt_unit"]) == (pytest.approx(2, rel=1e-5), "GFLOP/s/W")
     assert (found["energy_n"], found["loop_ns"], found["idle_w"]) == (6, 1e6, 124)
@@ -58,12 +58,12 @@ def test_an_execution_takes_the_energy_above_idle_of_its_time(tmp_path: Path) ->
 
 def test_a_case_without_operations_has_its_bytes_a_watt(tmp_path: Path) -> None:
     """4e9 bytes for 0.5 J are 8 GB/s/W."""
-    (found,) = energy.energies(run_of(tmp_path, loops(v01=624), flops=0)).to_dict("records")
+    (found,) = within_run.energies(run_of(tmp_path, loops(v01=624), flops=0)).to_dict("records")
     assert (found["per_watt"], found["per_watt_unit"]) == (pytest.approx(8, rel=1e-5), "GB/s/W")
 
 
 def test_an_energy_that_is_not_above_idle_has_no_rate_and_no_verdict(tmp_path: Path) -> None:
-    frame = energy.of_case(run_of(tmp_path, loops(v01=624, v02=123)), "w", CASE).set_index("variant")
+    frame = within_run.energies_of_case(run_of(tmp_path, loops(v01=624, v02=123)), "w", CASE).set_index("variant")
     assert frame.loc["v02", "energy_mj"] < 0
     assert frame.loc["v02", ["per_watt", "energy_ratio"]].isna().all() and frame.loc["v02", "energy_verdict"] == ""
 
@@ -72,7 +72,7 @@ def test_a_ratio_within_the_difference_of_the_baselines_copies_is_a_tie(tmp_path
     """The second copy takes 2 % more than the first."""
     rows = loops(v01=624, v02=632, v03=639)
     rows = [{**each, "energy_mj": round(634 * 1.05e3)} if each["twin"] else each for each in rows]
-    frame = energy.of_case(run_of(tmp_path, rows), "w", CASE).set_index("variant")
+    frame = within_run.energies_of_case(run_of(tmp_path, rows), "w", CASE).set_index("variant")
     assert frame["energy_noise"].tolist() == [pytest.approx(1.02)] * 3
     assert frame.loc["v02", "energy_ratio"] == pytest.approx(508 / 500, rel=1e-4)
     assert frame["energy_verdict"].to_dict() == {"v01": "", "v02": "tied", "v03": "more"}
@@ -80,7 +80,7 @@ def test_a_ratio_within_the_difference_of_the_baselines_copies_is_a_tie(tmp_path
 
 def test_fewer_than_six_loops_decide_nothing(tmp_path: Path) -> None:
     rows = [each for each in loops(v01=624, v02=900) if each["round"] != 5]
-    assert set(energy.of_case(run_of(tmp_path, rows), "w", CASE)["energy_verdict"]) == {"", "unknown"}
+    assert set(within_run.energies_of_case(run_of(tmp_path, rows), "w", CASE)["energy_verdict"]) == {"", "unknown"}
 
 
 @pytest.mark.parametrize(("mj", "text"), [(273.2, "273 mJ"), (0.0123, "12.3 µJ"), (5e-6, "5.00 nJ"), (1234, "1.23 J")])
@@ -110,7 +110,7 @@ def test_the_ladder_has_a_column_of_energy_where_the_run_has_it(data: RunData) -
     frame = ladder_query.ladder(data, "conv2d", "n=8192", COLD)
     drawn = ladder_chart.ladder(frame, look(data))
     shown = [note.text for note in drawn.figure.layout.annotations]
-    values = energy.of_case(data, "conv2d", "n=8192").set_index("variant")
+    values = within_run.energies_of_case(data, "conv2d", "n=8192").set_index("variant")
     assert "energy" in shown and format_energy(values.loc["v03_register_tile", "energy_mj"]) in shown
     assert "Energy: of an execution, repeated with a hot L2, above 124 W idle; median of 6 loops; two copies" in drawn.note
     assert {"energy_mj", "energy_mj_low", "per_watt", "energy_verdict"} <= set(drawn.data.columns)
@@ -141,7 +141,7 @@ def test_the_summary_prints_energies_and_its_files_have_those_of_the_best(data: 
     assert summary.terminal(data, 0, sizes=False, every=True).count("energy above") == 5
     rows = json.loads(summary.render(summary.figures(data), "json"))
     of_best = {each["workload"]: each["energy_mj"] for each in rows}
-    values = energy.of_case(data, "conv2d", "n=8192").set_index("variant")
+    values = within_run.energies_of_case(data, "conv2d", "n=8192").set_index("variant")
     assert of_best == {"tensor_transpose": None, "conv2d": pytest.approx(values.loc["v04_sliding", "energy_mj"])}
     without = load(store.open_run(folder / "without"))
     assert "energy" not in summary.terminal(without, 0, sizes=False, every=True)

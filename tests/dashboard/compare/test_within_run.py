@@ -7,9 +7,17 @@ import pytest
 from tests.dashboard.core.test_queries_cells import COLD, STEADY, run_of, samples, variant
 from warpladder.dashboard.compare import winners, within_run
 from warpladder.dashboard.compare.within_run import noise_floors
-from warpladder.dashboard.core.axes import Timing, charted_cases, series
 from warpladder.dashboard.core.cell import Baseline
-from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells, select
+from warpladder.dashboard.core.cells import (
+    Timing,
+    baseline_variant,
+    baselines,
+    best_config,
+    cells,
+    charted_cases,
+    select,
+    series,
+)
 from warpladder.dashboard.core.run_data import RunData
 
 FIRST = Baseline("v01_a", "", 1, "")
@@ -85,7 +93,7 @@ def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host()
 def test_the_baseline_is_the_variant_with_a_second_copy() -> None:
     assert baseline_variant(ladder_run(), "w", COLD) == "v01_a"
     assert baseline_variant(ladder_run(), "w", Timing("operation", "hot")) == ""
-    assert baselines(ladder_run(), "w", Timing("operation", "hot"), ["n=1"]) == {}
+    assert baselines(ladder_run(), "w", Timing("operation", "hot"), frozenset(["n=1"])) == {}
 
 
 def test_what_changes_with_the_size_is_the_size_and_the_rest_a_series() -> None:

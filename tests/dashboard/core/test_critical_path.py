@@ -14,7 +14,7 @@ from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard.core.critical_path import CriticalPath, critical_path, iterations, typical
 from warpladder.dashboard.core.critical_path.replay import replay
 from warpladder.dashboard.core.critical_path.spans import Ranks, spans
-from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import Job
 from warpladder.data import store
 
 #: How far a gain may be off, in us: a queued kernel, a launch and an event have other latencies, and the path may change between them.

@@ -6,7 +6,7 @@ import pytest
 
 from tests.synthetic import made_code, made_runs
 from tests.synthetic.made_code import CASE, CODES, COUNTS, NAIVE, WORKLOAD
-from warpladder.dashboard.core.machine_code import NO_CODE, kernels_by_variant
+from warpladder.dashboard.core.machine_code import MachineCode, kernels_by_variant
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.data import store
 from warpladder.data.naming import CellName
@@ -64,5 +64,5 @@ def test_counters_are_those_of_one_launch(data: RunData) -> None:
 def test_a_run_without_code_has_no_cells(tmp_path: Path) -> None:
     data = load(store.open_run(made_runs.write(tmp_path, "none", rounds=8, workloads=(WORKLOAD,))))
     assert not data.code and data.code.cells == ()
-    assert not NO_CODE and NO_CODE.cells == ()
-    assert NO_CODE.counters(cell("v01_naive", "block=8"), 0) == {}
+    assert not MachineCode() and MachineCode().cells == ()
+    assert MachineCode().counters(cell("v01_naive", "block=8"), 0) == {}

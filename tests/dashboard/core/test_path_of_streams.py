@@ -11,7 +11,7 @@ from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.core.critical_path import CriticalPath, critical_path
-from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import Job
 from warpladder.data import store
 
 SIDE, COPY = (0, 13), (0, 21)

@@ -4,8 +4,7 @@ import pytest
 
 from tests.synthetic import made_runs
 from warpladder.dashboard.compare.within_run import with_speedups
-from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, charted_cases, timings
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
 from warpladder.data import store
@@ -20,7 +19,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
 @pytest.mark.slow
 def test_a_glob_finds_variants_and_the_speedup_stays_that_over_the_hidden_baseline(data: RunData) -> None:
     workload = data.workloads[0]
-    timing = axes.timings(data, workload)[0]
+    timing = timings(data, workload)[0]
     every = with_speedups(
         data, workload, timing, cells(data).query("workload == @workload and n > 0 and scope == @timing.scope")
     )
@@ -36,7 +35,7 @@ def test_a_glob_finds_variants_and_the_speedup_stays_that_over_the_hidden_baseli
 @pytest.mark.thorough
 def test_the_ladder_of_each_chosen_case_is_drawn(data: RunData) -> None:
     workload = data.workloads[0]
-    names = list(axes.charted_cases(data, workload)["case"])[:2]
+    names = list(charted_cases(data, workload)["case"])[:2]
     chosen = select(data, [workload], ["numba_p*"], names)
     assert list(chosen.cases["case"]) == names and set(chosen.results["case"]) == set(names)
     assert set(cells(chosen)["case"]) == set(names)

@@ -11,8 +11,8 @@ import warpladder
 from tests import hostile_run
 from tests.synthetic import made_runs
 from warpladder.dashboard import export
+from warpladder.dashboard.core.run_data import RunError
 from warpladder.dashboard.run.run import Run
-from warpladder.dashboard.run.table import RunError
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any, Final
 import streamlit as st
 
 from warpladder.dashboard.compare import levels
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
@@ -95,7 +95,9 @@ def _choose_workload(run: store.Run, group: _Group, where: str) -> str:
     if not count:
         widgets.nothing(f"No run {where} has samples.", "Record one: warpladder record.")
     several = [workload for workload, number in count.items() if number > 1]
-    own = [workload for workload in count if workload in runs.load(run).workloads and runs.ask(run, axes.timed_cases, workload)]
+    own = [
+        workload for workload in count if workload in runs.load(run).workloads and runs.ask(run, cells.timed_cases, workload)
+    ]
     several = [*(workload for workload in own if workload in several), *several, *own]
     style: state.Style = "segmented" if len(count) <= 3 else "select"
     return state.choose("workload", "Workload", list(count), default=next(iter(several), None), style=style)
@@ -142,7 +144,7 @@ def _choose_cell(recorded: Sequence[query.RecordedRun], workload: str, *, on_gpu
         if name == case
     }
     twice = [timing for timing, number in timings.items() if number > 1] or list(timings)
-    return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
+    return case, widgets.choose_timing_of(cells.in_order(twice), on_gpu=on_gpu)
 
 
 @st.cache_resource(show_spinner="Searching steps …", max_entries=64)

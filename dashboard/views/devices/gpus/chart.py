@@ -11,8 +11,9 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
+from warpladder.dashboard.core.cells import doubt
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -23,7 +24,6 @@ from warpladder.dashboard.core.numbers import (
     significant,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import doubt
 from warpladder.dashboard.reports import generator
 from warpladder.dashboard.reports.generator import WORKLOAD, Finding, images_of
 from warpladder.dashboard.ui.bars import add_bars
@@ -61,7 +61,7 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
     These are the best number of ranks for the fastest variant, and the speedups at the largest case. The first timing also has
     skew, weak scaling, and the shares of phases.
     """
-    for workload in axes.scaled_workloads(data):
+    for workload in cells.scaled_workloads(data):
         for place, timing in enumerate(query.timings(data, workload)):
             yield from _of_timing(data, look, workload, timing, first=place == 0)
 

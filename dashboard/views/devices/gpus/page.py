@@ -5,7 +5,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.reports import detail, generator
 from warpladder.dashboard.ui import pages, runs, state, widgets
@@ -26,7 +26,7 @@ _HOW_TO_RECORD: Final = f"warpladder record {' '.join(detail.ON_SEVERAL_GPUS)} -
 
 def draw(run: store.Run) -> None:
     """Draw the page."""
-    workloads = runs.ask(run, axes.scaled_workloads)
+    workloads = runs.ask(run, cells.scaled_workloads)
     if not workloads:
         _of_one()
     with widgets.controls():

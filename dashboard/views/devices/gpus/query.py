@@ -11,12 +11,10 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, noise_of, verdict
-from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records, with_estimates
-from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.cells import best_config, cells, charted_cases, doubt, is_trusted
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.data.names import NCCL_ALLREDUCE, Phase
 
 #: The phases of the slowest rank and their names, in the order in which they are stacked.

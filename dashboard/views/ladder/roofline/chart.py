@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Cell, name_of, records
+from warpladder.dashboard.core.cells import doubt, is_trusted
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, hover, measured, slug, text, ticks
 from warpladder.dashboard.views.ladder.roofline import query
 from warpladder.dashboard.views.ladder.roofline.query import Roof, has_floor_by_size

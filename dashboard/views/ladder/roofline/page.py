@@ -7,8 +7,8 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.cells import is_trusted
 from warpladder.dashboard.core.run_index import label_of
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.ui import counted_run, pages, runs, state, widgets
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.ui.text import plain

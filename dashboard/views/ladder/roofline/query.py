@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core import counters
-from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.cells import HOST, best_config, cells, measured, memory_of
+from warpladder.dashboard.core.cells import HOST, best_config, cells, charted_cases, measured, memory_of
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.limits import BY_SIZE, COMPUTE, DEVICE_MIXES, HOST_MIXES, compute_ceiling, reads_and_writes
 from warpladder.data.names import Ceiling

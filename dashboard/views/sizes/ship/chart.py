@@ -7,7 +7,7 @@ from typing import Any, Final
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Timing
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
@@ -25,7 +25,7 @@ _MOST_NAMES: Final = 6  # variants that a note names
 
 def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The losses in the first timing, for each precision with a choice."""
-    if timing != axes.timings(data, workload)[0]:
+    if timing != cells.timings(data, workload)[0]:
         return
     for precision in query.precisions_of(data, workload, timing):
         contest = query.contest(data, workload, timing, precision)

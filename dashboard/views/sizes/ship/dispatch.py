@@ -11,10 +11,9 @@ import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, is_trusted
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.views.sizes.ship.query import Contest, loss_of, mean_loss
 
 #: The losses in percent that a dispatch may accept to save a branch.

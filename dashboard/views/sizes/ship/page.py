@@ -6,8 +6,8 @@ from typing import Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.compare import energy, within_run
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.compare import within_run
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.numbers import NOTHING, format_ends, format_estimate, format_percent
 from warpladder.dashboard.core.run_data import RunData
@@ -104,14 +104,14 @@ def _choices(run: store.Run) -> _Choices:
         picked = precisions[0]
         if len(precisions) > 1:
             picked = state.choose("precision", "Precision", precisions, text=within_run.word, style="segmented")
-        series = [query.ALL, *runs.ask(run, axes.series, workload)]
+        series = [query.ALL, *runs.ask(run, cells.series, workload)]
         one = state.choose("series", "Series", series) if len(series) > 2 else query.ALL
         choices = list(runs.ask(run, query.choices, workload, timing))
         among = choices[0]
         if len(choices) > 1:
             texts: dict[str, str] = {each: code.AMONG[each] for each in choices}
             among = cast("query.Among", state.choose("among", "Among", texts, help=_AMONG_HELP))
-        metered = runs.ask(run, energy.metered_cases, workload)
+        metered = runs.ask(run, within_run.metered_cases, workload)
         criteria: dict[str, str] = {each: words for each, words in code.JUDGED.items() if each != "energy" or metered}
         judge = state.choose("judge_by", "Least", criteria)
     return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))

@@ -14,14 +14,12 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.compare import energy
+from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, compared, precisions
-from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
-from warpladder.dashboard.core.cells import best_of_charted, cells
+from warpladder.dashboard.core.cells import about, best_of_charted, cells, charted_cases, doubt, is_trusted, passed_over
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.trusted import about, doubt, is_trusted, passed_over
 from warpladder.data.arrays import Floats, Int64s
 
 Among = Literal["rungs", "peers", "hosts"]
@@ -237,7 +235,7 @@ def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]
 
 def _energies(data: RunData, workload: str, case: str, entries: Sequence[Entry]) -> dict[Entry, Estimate]:
     """The energy of each entry over the least of them, paired by round; unknown without it."""
-    by_round = energy.rounds(data, workload, case)
+    by_round = within_run.energy_rounds(data, workload, case)
     own = {entry: by_round[found] for entry in entries if (found := entry._replace(gpus=1)) in by_round}
     own = {entry: series for entry, series in own.items() if series.min() > 0}
     least = min(own, key=lambda entry: float(own[entry].median()), default=None)

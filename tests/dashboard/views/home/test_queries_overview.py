@@ -8,7 +8,7 @@ import pytest
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from tests.synthetic import made_runs
 from warpladder.dashboard.compare.overview import lines, overview
-from warpladder.dashboard.core.axes import Timing, timings
+from warpladder.dashboard.core.cells import Timing, timings
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.home.page import headline
 from warpladder.data import store

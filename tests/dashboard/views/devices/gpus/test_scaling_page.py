@@ -8,9 +8,8 @@ from tests.dashboard.core.test_queries_cells import COLD, samples
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.devices.gpus.test_scaling import HUNDRED, case, ranked, scaled
 from tests.synthetic import made_runs, made_sweeps, made_traces
-from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cells import cells, scaled_workloads
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.reports import generator
@@ -53,7 +52,7 @@ def test_one_process_that_used_two_gpus_is_not_set_apart(tmp_path: Path) -> None
     path = made_sweeps.write_one_process(tmp_path, gpus=2)
     found = load(store.open_run(path))
     assert set(found.samples["gpus"]) == {2} and found.together.empty
-    assert axes.scaled_workloads(found) == ()
+    assert scaled_workloads(found) == ()
 
 
 def test_a_made_run_measures_what_it_was_made_to(data: RunData) -> None:

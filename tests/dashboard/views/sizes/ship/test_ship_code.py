@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from warpladder.dashboard.core import axes
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Estimate, name_of
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.sizes.ship import code, dispatch, query
@@ -28,7 +28,7 @@ HOSTILE = 'a"\\\n*/ ??/ é // #include <x>\\'
 def shipped(request: pytest.FixtureRequest) -> tuple[RunData, query.Contest, dispatch.Dispatch]:
     data = load(store.find_run(request.param, [store.RECORDED]))
     (workload,) = data.workloads
-    timing = axes.timings(data, workload)[0]
+    timing = cells.timings(data, workload)[0]
     found = query.contest(data, workload, timing, query.precisions_of(data, workload, timing)[0])
     offers = query.shipments(found)
     return data, found, dispatch.dispatch(data, found, offers[-1].variants, 0.0)
@@ -96,7 +96,7 @@ def test_the_shipped_runs_have_both_kinds_of_dispatch(shipped: tuple[RunData, qu
 @pytest.fixture(scope="module")
 def conv2d() -> tuple[RunData, query.Contest, dispatch.Dispatch]:
     data = load(store.find_run("H200 conv2d", [store.RECORDED]))
-    found = query.contest(data, "conv2d", axes.timings(data, "conv2d")[0], "fp32")
+    found = query.contest(data, "conv2d", cells.timings(data, "conv2d")[0], "fp32")
     return data, found, dispatch.dispatch(data, found, found.variants[-1:])
 
 

@@ -10,7 +10,7 @@ from tests.synthetic import made_traces
 from tests.synthetic.made_traces import EXPRESSION
 from warpladder.__main__ import command
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.dashboard.core import axes, cells
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.views.time.picker import query
@@ -50,7 +50,7 @@ def test_ranges_become_the_samples_of_variants(annotated: RunData) -> None:
         ["tiled", "n=16", 3, 410, 1_110],
     ]
     assert data.workloads == ("report",)
-    assert list(axes.charted_cases(data, "report")["size_value"]) == [8, 16]
+    assert list(cells.charted_cases(data, "report")["size_value"]) == [8, 16]
     assert set(cells.cells(data)["gpus"]) == {1}
     ranges = data.traces.texts("ranges", "variant")
     assert pd.Series(ranges).value_counts().to_dict() == {"naive": 7, "tiled": 6}, "the unclosed range is named too"
