@@ -69,16 +69,11 @@ def energy_problem() -> str | None:
 
 
 def choose(name: str) -> tuple[str, str]:
-    """Choose the collector to use.
+    """Choose the collector to use. Returns the collector's name, and the reason for the choice. Raises CollectorError:
+    no collector has this name, or it cannot run here.
 
     Args:
         name: a collector, or `auto`: CUDA events where there is a GPU, since tracing lengthens some kernels, else the host's clock.
-
-    Returns:
-        the collector's name, and the reason for the choice.
-
-    Raises:
-        CollectorError: no collector has this name, or it cannot run here.
     """
     if name != "auto":
         if name not in (*ENTRIES, SINGLE_LAUNCH):
@@ -94,11 +89,8 @@ def choose(name: str) -> tuple[str, str]:
 
 
 def choose_for_programs(collector: str) -> tuple[str, str]:
-    """The collector that times whole programs, and the reason. A program needs no Python package to use a GPU, so none is asked for.
-
-    Raises:
-        CollectorError: it does not time programs, or cannot run here.
-    """
+    """The collector that times whole programs, and the reason. A program needs no Python package to use a GPU, so none
+    is asked for. Raises CollectorError: it does not time programs, or cannot run here."""
     if collector not in OF_PROGRAMS:
         raise CollectorError(f"--collector {collector}: does not time whole programs; choose {', '.join(OF_PROGRAMS)}")
     if collector == "host_clock":

@@ -106,11 +106,8 @@ def counters_by(collector: str, gpus: int) -> FurtherPass:
 
 
 def energy_by(collector: str, gpus: int) -> FurtherPass:
-    """The pass that reads energy; the arguments are as for `trace_by`.
-
-    Raises:
-        PlanError: there is no energy of a variant that could be read.
-    """
+    """The pass that reads energy; the arguments are as for `trace_by`. Raises PlanError: there is no energy of a
+    variant that could be read."""
     _check_timed("--energy", "repeated", collector, gpus, sees="NVML's counter is of one GPU")
     if problem := choice.energy_problem():
         raise PlanError(f"--energy: {problem}")
@@ -157,11 +154,8 @@ def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
 
 
 def cells_of(of: FurtherPass, run: store.Run) -> tuple[list[Cell], str] | None:
-    """The cells of a run that a pass takes, with how long it will take and what it leaves out, in words; None for a pass that takes all.
-
-    Raises:
-        CollectorError: no cell of the run can be taken.
-    """
+    """The cells of a run that a pass takes, with how long it will take and what it leaves out, in words; None for a
+    pass that takes all. Raises CollectorError: no cell of the run can be taken."""
     if of.collector not in _OF_CELLS:
         return None
     cells, about = counted_cells(run) if of.collector == choice.COUNTER else _looped_cells(run)
@@ -217,17 +211,11 @@ def record(
     further: Mapping[FurtherPass, Callable[[store.Run, Path], str]],
     stop: Stop,
 ) -> str:
-    """Record the times, then each further pass, and write all as one run.
+    """Record the times, then each further pass, and write all as one run. Returns the run's id.
 
     Args:
-        data_dir: folder that the run's folder is written to.
-        label: the user's name for the run.
-        times: records the times.
         further: records a pass into a folder, given the run of the times.
         stop: receives signals. A signal during a pass leaves the later ones out.
-
-    Returns:
-        The run's id.
 
     Raises:
         CollectorError: a pass failed. The times and the other passes are kept as a run, which the message names.

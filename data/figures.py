@@ -62,16 +62,14 @@ def compared() -> frozenset[str]:
 
 
 def read(report: str, folder: Path = PUBLISHED) -> pd.DataFrame:
-    """The figures of one student report, a row for each printed number.
+    """The figures of one student report, a row for each printed number. Raises FiguresError: there is no such student
+    report, or a column, value or unit that does not fit.
 
     Returns:
         Columns `COLUMNS`, all text but `value` (float64 in `unit`; NaN where the student report gives a reason in `note`
         instead). `our_variant`, `config` and `case` name the cell of this project that corresponds to the figure; `our_variant`
         is empty if there is none. `scope` is a scope of this project too: the one that covers the same time as the student
         report's clock.
-
-    Raises:
-        FiguresError: there is no such student report, or a column, value or unit that does not fit.
     """
     file = folder / f"{report}.csv"
     if not file.is_file():

@@ -58,11 +58,8 @@ def state_of(folder: Path) -> Hashable:
 
 
 def file_state(file: Path | os.DirEntry[str]) -> tuple[int, ...]:
-    """Size, time of change, inode and rights of a file; of the link itself if it is broken.
-
-    Raises:
-        OSError: it is not there.
-    """
+    """Size, time of change, inode and rights of a file; of the link itself if it is broken. Raises OSError: it is not
+    there."""
     try:
         stat = file.stat()
     except OSError:
@@ -79,23 +76,18 @@ def is_folder(path: Path) -> bool:
 
 
 def kind_problem(file: Path) -> str | None:
-    """Why it cannot be read as a file, e.g. because it is a folder or a FIFO; None if it can.
-
-    Raises:
-        OSError: it cannot be looked at.
-    """
+    """Why it cannot be read as a file, e.g. because it is a folder or a FIFO; None if it can. Raises OSError: it cannot
+    be looked at."""
     mode = file.stat().st_mode
     return None if S_ISREG(mode) else f"is not a file but {_KINDS.get(S_IFMT(mode), 'something else')}"
 
 
 def read_bytes(file: Path, most: int = -1) -> bytes:
-    """The content of a file, or its first bytes. Opening a FIFO would wait for a writer, which no signal ends.
+    """The content of a file, or its first bytes. Opening a FIFO would wait for a writer, which no signal ends. Raises
+    OSError: it cannot be read, or it is a folder, a FIFO, a socket or a device.
 
     Args:
         most: bytes to read at most; all if it is negative.
-
-    Raises:
-        OSError: it cannot be read, or it is a folder, a FIFO, a socket or a device.
     """
     if problem := kind_problem(file):
         raise OSError(errno.EINVAL, problem, str(file))
@@ -104,12 +96,8 @@ def read_bytes(file: Path, most: int = -1) -> bytes:
 
 
 def ends_problem(file: Path) -> str | None:
-    """Why it is no parquet file, by its first and last four bytes; None if it may be one. A file that was cut off lacks the
-    last ones.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Why it is no parquet file, by its first and last four bytes; None if it may be one. A file that was cut off lacks
+    the last ones. Raises OSError: it cannot be read."""
     if problem := kind_problem(file):
         return problem
     with file.open("rb") as opened:

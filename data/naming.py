@@ -68,11 +68,8 @@ class Naming:
 
     @staticmethod
     def parse(text: str) -> "Naming":
-        """From `nvtx:REGEX` with a group `variant`, and perhaps `workload`, `config` and `case`.
-
-        Raises:
-            NamingError: it is not of that form, or longer than `MOST_CHARACTERS`.
-        """
+        """From `nvtx:REGEX` with a group `variant`, and perhaps `workload`, `config` and `case`. Raises NamingError: it
+        is not of that form, or longer than `MOST_CHARACTERS`."""
         where = f"--variant-from {text if len(text) <= MOST_CHARACTERS else text[:40] + '…'}"
         expression = text.removeprefix(_SOURCE)
         if not text.startswith(_SOURCE) or not expression:
@@ -175,8 +172,9 @@ def unranked(cell: Int64s, busy_ns: Int64s, loose_ns: Int64s) -> dict[int, float
 
 
 def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) -> dict[str, Int64s]:
-    """Two samples of each range that is a measurement: `device`, the time in which its work ran, and `operation`, its duration
-    on the host.
+    """Two samples of each range that is a measurement: `device`, the time in which its work ran, and `operation`, its
+    duration on the host. Returns columns of equal length: `cell`, `scope` (place in `SCOPES`), `round` and
+    `duration_ns`.
 
     Args:
         cell: of each range, the number of its cell.
@@ -184,9 +182,6 @@ def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) ->
         host_ns: its duration on the host; negative if unknown. Only a positive one gives a sample of scope `operation`, because
             a coarse clock reads 0, which cannot be compared.
         busy_ns: `gpu_busy_ns`, with the work attributed by time; negative where it launched nothing. Only a positive one gives a sample of scope `device`.
-
-    Returns:
-        Columns of equal length: `cell`, `scope` (place in `SCOPES`), `round` and `duration_ns`.
     """
     order = np.lexsort((start_ns, cell))
     cell, host_ns, busy_ns = cell[order], host_ns[order], busy_ns[order]

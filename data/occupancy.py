@@ -130,7 +130,7 @@ def limits_of(architecture: str) -> Limits | None:
 
 
 def occupancy(limits: Limits, threads: int, registers: int, shared_bytes: int, carve_out: int | None = None) -> Occupancy:
-    """The resident blocks of a kernel.
+    """The resident blocks of a kernel. Raises ValueError: a block has no threads, or a number is negative.
 
     Args:
         limits: of the GPU.
@@ -139,9 +139,6 @@ def occupancy(limits: Limits, threads: int, registers: int, shared_bytes: int, c
         shared_bytes: static and dynamic shared memory of a block, without what the driver reserves.
         carve_out: shared memory that the multiprocessor is configured with. Without it, the largest carve-out is taken, as the driver does
             for a kernel without a preference.
-
-    Raises:
-        ValueError: a block has no threads, or a number is negative.
     """
     if threads < 1 or registers < 0 or shared_bytes < 0:
         raise ValueError(f"{threads} threads, {registers} registers, {shared_bytes} bytes: at least 1, 0 and 0 are needed")

@@ -76,11 +76,8 @@ class Staging:
         return self.path.name.removeprefix(".").rpartition(".partial-")[0]
 
     def sync(self) -> None:
-        """Write the tables through to the disk, so that a loss of power after a commit loses none of them.
-
-        Raises:
-            OSError: they cannot be written.
-        """
+        """Write the tables through to the disk, so that a loss of power after a commit loses none of them. Raises
+        OSError: they cannot be written."""
         for path in (*self.tables.iterdir(), self.tables):
             sync(path)
 

@@ -34,11 +34,8 @@ def median_ranks(n: int) -> tuple[int, int]:
 
 
 def median_interval(samples: ArrayLike) -> tuple[float, float, float]:
-    """Median of the samples and the 95 % confidence interval of the median.
-
-    Returns:
-        median, low, high, in the unit of the samples.
-    """
+    """Median of the samples and the 95 % confidence interval of the median. Returns median, low, high, in the unit of
+    the samples."""
     ordered = np.sort(np.asarray(samples, dtype=float))
     low, high = median_ranks(len(ordered))
     return float(np.median(ordered)), float(ordered[low]), float(ordered[high])

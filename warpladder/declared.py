@@ -220,16 +220,13 @@ def request_of(
     variants: str | Sequence[str] = (),
     **options: Any,
 ) -> plan.Request:
-    """A request from the arguments of `warpladder.record`.
+    """A request from the arguments of `warpladder.record`. Raises PlanError: an axis or a number is not valid.
 
     Args:
         cases: a set of cases, or names of cases.
         axis: values by axis, for a sweep.
         variants: names; empty for all.
         options: further fields of the request.
-
-    Raises:
-        PlanError: an axis or a number is not valid.
     """
     names = [cases] if isinstance(cases, str) else list(cases)
     case_set = names[0] if len(names) == 1 and names[0] in plan.CASE_SETS else ""

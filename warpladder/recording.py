@@ -115,11 +115,8 @@ class Planned:
 
 
 def plan(order: Order) -> Planned:
-    """Plan an order and choose its collector.
-
-    Raises:
-        Error: the label cannot be stored, the request cannot be planned, or the collector cannot run here.
-    """
+    """Plan an order and choose its collector. Raises Error: the label cannot be stored, the request cannot be planned,
+    or the collector cannot run here."""
     started_ns = time.monotonic_ns()
     journal.check_label(order.label)
     work = make_plan(order.request, loaded=order.declared)
@@ -151,14 +148,11 @@ def _check_ranks(request: Request, ranks: int, collector: str) -> None:
 
 
 def record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorder.MachineFacts | None = None) -> str:
-    """Verify and measure what is planned, and write the run.
+    """Verify and measure what is planned, and write the run. Returns the run's id.
 
     Args:
         stop: receives signals. An interrupted run holds what was measured until then.
         machine: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
-
-    Returns:
-        The run's id.
 
     Raises:
         CollectorError, ReportError: a tool failed.

@@ -89,13 +89,11 @@ class _Errors:
 
     Attributes:
         error_squared, reference_squared: sums of squares, one for each tile, of numbers that were multiplied by `scale`.
-        elements: elements of the tiles.
         largest_error, largest_reference: maxima of |out - ref| and |ref|.
         different: elements that are not equal, where they must be.
         lost: elements that have lost their digits, where they need not be equal; see `_lost_at`.
         not_finite: elements that are NaN or infinite where the reference is not.
         finite: elements that are not as in the reference, which is NaN or infinite there.
-        scale: a power of two.
     """
 
     error_squared: np.ndarray
@@ -162,9 +160,6 @@ def compare(
         outputs: the variant's outputs by name; arrays on the host or the device.
         references: reference outputs by name, of the same shapes, in float64 or an exact type, on the same device.
         tolerance: largest rel_l2_error that passes, of all outputs or by name; 0 requires equality.
-        rounding: gives that other run, or None.
-        comparisons: how outputs are compared in another way, by name.
-        on_device: finds the errors of arrays on a device.
 
     Returns:
         Whether the outputs agree, and their errors: the errors of the outputs that need not be equal, where there are some. NaN where
@@ -372,7 +367,6 @@ def _errors_of_part(actual: np.ndarray, right: np.ndarray, exact: bool, lost_at:
 
     Args:
         exact: count what is different, else what is lost.
-        lost_at, scale: as for `_errors`.
     """
     wide = _NUMPY.complex128 if actual.dtype.kind == "c" else _NUMPY.float64
     value, part = (each.astype(wide, copy=False) for each in (actual, right))

@@ -81,7 +81,6 @@ class Reading:
         held: all work was queued before the clock started; False if the operation itself waited for the device.
         inputs: number of the input set that the last execution used; None if its outputs cannot be compared.
         ranks: each rank's reading, if several ranks did the repetition together; this reading then covers all of them.
-        energy: what a counter of energy read, if the bench reads one.
     """
 
     duration_ns: int
@@ -144,9 +143,7 @@ class Failed(Exception):
     """A cell failed in another process. The exception carries its status.
 
     Attributes:
-        status, detail: columns of its row in `results`.
         lasting: the process that failed cannot go on.
-        errors: the columns about errors, if outputs were compared.
     """
 
     def __init__(
@@ -188,7 +185,6 @@ class Operation:
         first_call_ns: host time of the first call, until the device was done; 0 if it was not timed.
         parts: named parts of an operation by scope, in order. Each takes what the one before it returned.
         passes: passes of the bench that apply to the operation; None for all.
-        note: remark for readers of its samples; may be empty.
         first_uses: times its first use in fresh processes; None if that is not asked.
         last_inputs: number of the input set of its last execution; None before the first.
     """
@@ -250,7 +246,6 @@ class Bench(Protocol):
 
     Attributes:
         gpus: number of GPUs that a sample uses, 0 on the host; the number of ranks if several share the case.
-        passes: scopes and cache states that it can sample.
         inputs, outputs: arrays by name, with the shapes and types that the workload declares for the case.
         communicator: connects the ranks that share the case; they pass a barrier before the clock of a sample starts.
         on_device: finds the errors of outputs that are on a device; None if outputs are in host memory.
@@ -377,9 +372,6 @@ def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:
 
 class ReadOnlyInputs:
     """Inputs in host memory. Variants get read-only copies; the originals show whether a variant changed one.
-
-    Args:
-        inputs: the inputs by name; not changed.
 
     Attributes:
         originals: the inputs that variants have copies of.

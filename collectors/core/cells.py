@@ -33,12 +33,7 @@ class Cell:
 
 
 def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] = MappingProxyType({})) -> Row:
-    """A row of `results`.
-
-    Args:
-        cell, status, detail: columns of the row.
-        errors: columns `rel_l2_error`, `max_rel_error`, `tolerance` and `verified_elements`, if outputs were compared.
-    """
+    """A row of `results`."""
     return {**cell.key, "status": status, "detail": detail, **{name: errors.get(name) for name in _ERRORS}}
 
 

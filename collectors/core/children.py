@@ -37,19 +37,14 @@ def never() -> bool:
 
 
 class Guarded:
-    """A command that runs under a guard process.
+    """A command that runs under a guard process. Raises OSError: the process cannot be started.
 
     Args:
-        command: the program and its arguments.
         pass_fds: file descriptors that the command inherits under the same numbers.
         own_group: whether it gets its own session, so that a terminal's signals (Ctrl-C) reach only this process.
-        popen: further arguments of `subprocess.Popen`.
 
     Attributes:
         process: the guard; it ends with the command's exit code or signal.
-
-    Raises:
-        OSError: the process cannot be started.
     """
 
     def __init__(self, command: Sequence[str], *, pass_fds: Sequence[int] = (), own_group: bool = True, **popen: Any) -> None:
@@ -111,15 +106,11 @@ class Guarded:
 
 class Zygote:
     """A process that imports what measuring processes need, and forks them; see `warpladder.collectors.core.zygote`.
+    Raises OSError: the process cannot be started.
 
     Args:
-        collector: name of the collector.
-        modules: modules to import.
         workloads: what loads the workloads.
         argv: the arguments of the script that the process imports.
-
-    Raises:
-        OSError: the process cannot be started.
     """
 
     def __init__(self, collector: str, modules: Sequence[str], workloads: Sequence[Any], argv: Sequence[str]) -> None:
@@ -136,13 +127,10 @@ class Zygote:
         self._requests.send(pickle.dumps((tuple(modules), list(workloads))))
 
     def fork(self, connection: int, progress: int) -> "Forked":
-        """Fork a process that measures.
+        """Fork a process that measures. Raises OSError: the zygote is dead.
 
         Args:
             connection, progress: file descriptors of the pipe to this process, and of the memory shared with it.
-
-        Raises:
-            OSError: the zygote is dead.
         """
         (watched, lifeline), (told, tell) = os.pipe(), os.pipe()
         try:
@@ -223,7 +211,6 @@ class Child(ABC):
     """One measuring process, or several, and the connection to it.
 
     Attributes:
-        connection: pipe to the process that answers.
         progress: int64 array in memory shared with that process; see `warpladder.collectors.core.messages`.
         start_ns: how long the first question waited for the process to start.
     """
@@ -240,17 +227,13 @@ class Child(ABC):
         take: Callable[[Answer], bool],
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Send a question and hand every answer to `take` until it returns True.
+        """Send a question and hand every answer to `take` until it returns True. Raises ChildLost: the child died, or
+        made no step for `timeout_s`.
 
         Args:
-            question: see `warpladder.collectors.core.messages`.
             cells: cells of the question; the child reports progress by their index.
             timeout_s: longest time without a step, in seconds.
-            take: called with each answer.
             check: called while waiting; an exception that it raises ends the wait.
-
-        Raises:
-            ChildLost: the child died, or made no step for `timeout_s`.
         """
         last_step, last_sign_s = -1, time.monotonic()
         asked_ns = time.monotonic_ns()
@@ -345,27 +328,19 @@ def _prelude(argv: Sequence[str]) -> str:
 
 
 def measuring_command(connection: int, progress: int, collector: str, modules: Sequence[str], argv: Sequence[str]) -> list[str]:
-    """The command of a process that measures.
-
-    Args:
-        connection, progress: file descriptors of the pipe to the recorder, and of the memory shared with it.
-        collector, modules, argv: see `ChildProcess`.
-    """
+    """The command of a process that measures."""
     call = f"measure({connection}, {progress}, {collector!r}, {tuple(modules)!r})"
     return [sys.executable, "-c", f"{_prelude(argv)}; from {ENTRY} import measure; {call}"]
 
 
 class ChildProcess(Child):
-    """One process and the pipe to it. The process prints to stderr, or to the file of `printing_to`.
+    """One process and the pipe to it. The process prints to stderr, or to the file of `printing_to`. Raises OSError:
+    the process cannot be started.
 
     Args:
-        collector: name of the collector.
         modules: modules that it imports before its first question; modules that are missing are skipped.
         argv: the arguments of the script that the process imports.
         zygote: forks it; None to start it with nothing imported, as where the zygote is dead.
-
-    Raises:
-        OSError: the process cannot be started.
     """
 
     def __init__(
@@ -394,12 +369,7 @@ class ChildProcess(Child):
 
 
 class Forks:
-    """Starts measuring processes, each forked from one zygote.
-
-    Args:
-        collector, argv: see `ChildProcess`.
-        workloads: see `Zygote`.
-    """
+    """Starts measuring processes, each forked from one zygote."""
 
     def __init__(self, collector: str, workloads: Sequence[Any], argv: Sequence[str]) -> None:
         self._collector, self._workloads, self._argv = collector, workloads, argv

@@ -56,7 +56,6 @@ def code_row(
 
     Args:
         places: line of the variant's source for each place that the compiler gives; see `source_text.places`.
-        The others are columns of the row.
     """
     code = _without_padding(instructions)
     sass = "\n".join(each.text for each in code)

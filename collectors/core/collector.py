@@ -71,7 +71,6 @@ class Collector:
     """The parts of a collector that a recording and its child processes use.
 
     Attributes:
-        name: name of the collector, stored in runs.
         make_benches: returns the bench for each kind of variant that it runs, GPU kinds first. Called in the child.
         describe: returns facts and ceilings of the device; also its ceilings by size if the argument is true. Called in the
             child.

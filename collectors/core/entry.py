@@ -24,9 +24,7 @@ class Package:
     """A package that a collector needs.
 
     Attributes:
-        name, module: the package, and what is imported of it.
         extra: the extra of this project that brings it.
-        use: what it is for.
         check: why it does not run though it is installed; None where it runs.
     """
 
@@ -55,7 +53,6 @@ class Entry:
     """A collector.
 
     Attributes:
-        name: as runs and the command line have it.
         needs: programs and packages, besides those of every collector for a GPU.
         on_gpu: whether it measures on a GPU.
         traces: whether a run of it has a trace.

@@ -129,10 +129,7 @@ class Tool:
     """A profiler of NVIDIA.
 
     Attributes:
-        name: name of the program.
-        product: name of the product that contains it.
         places: glob patterns of install folders, searched after PATH; the last match is the newest version.
-        page: where to get it.
     """
 
     name: str

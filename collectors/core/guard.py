@@ -76,11 +76,8 @@ def die_with(guard: int) -> None:
 
 
 def watch_over(child: int, lifeline: int, woken: int) -> int:
-    """Wait until a child with a group of its own ends, or the recorder closes the pipe; then kill what is left.
-
-    Returns:
-        The child's exit code; negative for a signal.
-    """
+    """Wait until a child with a group of its own ends, or the recorder closes the pipe; then kill what is left. Returns
+    the child's exit code; negative for a signal."""
     status = _watch(child, True, lifeline, woken, {})
     killed = _kill_all(child, True)
     return os.waitstatus_to_exitcode(killed if status is None else status)

@@ -38,11 +38,7 @@ class SpoolError(Exception):
 
 
 class Spool:
-    """Writes events to a folder.
-
-    Raises:
-        SpoolError: the folder cannot be written.
-    """
+    """Writes events to a folder. Raises SpoolError: the folder cannot be written."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -61,7 +57,6 @@ class Spool:
 
         Args:
             line: JSON object, without line feed.
-            samples: rows of table `samples` that belong to it.
             durable: return only after the event is synced to disk.
         """
         try:
@@ -185,14 +180,6 @@ def why(error: StoreError) -> str:
 class Journal:
     """The state of a recording, in memory and on disk.
 
-    Args:
-        data_dir: folder that the run's folder is written to.
-        first: the event `begin`.
-        add_captured: see `Recording`.
-
-    Attributes:
-        recording: the state.
-
     Raises:
         Error: the label cannot be stored.
         StoreError: the folder cannot be written.
@@ -231,13 +218,10 @@ class Journal:
                 self._move(str(error))
 
     def commit(self, unreached: str) -> str:
-        """Write the run, and end the journal.
+        """Write the run, and end the journal. Returns the run's id.
 
         Args:
             unreached: reason to store for cells without a status.
-
-        Returns:
-            the run's id.
 
         Raises:
             SavedElsewhere: the data folder cannot be written.
@@ -327,16 +311,10 @@ class Journal:
 
 
 def store_run(writer: RunWriter, data_dir: Path, label: str, fill: Callable[[RunWriter], None]) -> str:
-    """Write and commit a run; in another folder if the data folder cannot be written.
+    """Write and commit a run; in another folder if the data folder cannot be written. Returns the run's id.
 
     Args:
-        writer: writer of the run.
-        data_dir: folder that it writes to.
-        label: the user's name for the run.
         fill: writes every table; called again for each other folder.
-
-    Returns:
-        the run's id.
 
     Raises:
         SavedElsewhere: the data folder cannot be written.

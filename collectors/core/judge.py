@@ -202,9 +202,7 @@ class Problems:
     """The input sets of a case in one process: those that timed executions choose from, and new ones.
 
     Args:
-        workload, case: whose inputs are made.
         seed: numbers that the generators of all sets are seeded from.
-        watch: measures the time of inputs and references.
 
     Attributes:
         sets: the sets that executions choose from; one where the workload always makes the same inputs.
@@ -301,8 +299,6 @@ class Suspect:
     """A cell whose samples are compared with executions on new inputs.
 
     Attributes:
-        how: the pass of the samples.
-        seen_ns: durations of its samples.
         is_doubted: whether an execution on new inputs was slower than the samples. From then on each is compared with one before and one after.
         new_ns: durations of the executions on new inputs that were slower than these too.
         misses_ns: durations of the executions on new inputs that were not slower.
@@ -448,11 +444,7 @@ def tolerances_of(workload: Workload, variant: Variant, case: Case) -> dict[str,
 
 
 class Judge:
-    """The outputs of one case on one bench, against the references.
-
-    Args:
-        problems: the input sets, which the bench keeps.
-    """
+    """The outputs of one case on one bench, against the references."""
 
     def __init__(self, bench: Bench, workload: Workload, case: Case, problems: Problems) -> None:
         self._bench, self._workload, self._case, self._problems = bench, workload, case, problems
@@ -460,10 +452,7 @@ class Judge:
 
     def all_sets(self, variant: Variant, operation: Operation, settle: Callable[[], object]) -> Agreement:
         """Compare outputs of every way of running with two sets. Returns the first failure, else the agreement of the plain run
-        with the first set.
-
-        `every_way` has the arguments.
-        """
+        with the first set."""
         agreements = []
         for number in range(min(VERIFIED, self._problems.referenced)):
             # The second set finds large numbers in its outputs instead of NaN: code may write only where it finds NaN.
@@ -476,15 +465,12 @@ class Judge:
     def every_way(
         self, variant: Variant, operation: Operation, number: int, again: bool, settle: Callable[[], object]
     ) -> Agreement:
-        """Compare outputs of every way in which an operation runs, with one input set.
+        """Compare outputs of every way in which an operation runs, with one input set. Raises Failed: an input was
+        changed.
 
         Args:
-            number: of the set.
             again: poison the outputs with large numbers, instead of NaN.
             settle: called after each run, before its outputs are compared.
-
-        Raises:
-            Failed: an input was changed.
         """
         ways: dict[str, Callable[[], Buffers] | None] = {
             "": partial(self._bench.run, operation),
@@ -515,7 +501,6 @@ class Judge:
 
         Args:
             numbers: of the input sets, one for each execution.
-            settle: called after each run, before its outputs are compared.
         """
         ends = time.monotonic() + _MANY_S
         for number in numbers:
@@ -535,10 +520,6 @@ class Judge:
 
         Such a variant recognises inputs by a part of their digits, and uses what it kept. Code that relies on what the function for the
         inputs gives, such as probabilities that add up to 1, is wrong for both.
-
-        Args:
-            chance: chooses the digits.
-            settle: called after each run, before its outputs are compared.
         """
         seen = [problem.inputs for problem in self._problems.sets[:VERIFIED]]
         if not self._problems.is_quick or not alterable(seen[0]):
@@ -605,10 +586,7 @@ class Inspections:
     are chosen as long as the comparisons take a small part of the time.
 
     Args:
-        chance: chooses.
         within: one of so many first samples of each cell is chosen.
-        is_small: the case is small.
-        clock: returns seconds; replaced in tests.
     """
 
     def __init__(

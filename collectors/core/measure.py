@@ -65,10 +65,7 @@ class _Verified:
 
 
 def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], turn: Turn, report: Reporter) -> None:
-    """Verify and sample every cell of a job, and report where the time went.
-
-    `_measure_case` has the arguments.
-    """
+    """Verify and sample every cell of a job, and report where the time went."""
     watch = Stopwatch(Spent.PREPARE)
 
     def tell() -> None:
@@ -87,20 +84,8 @@ def _measure_case(
     watch: Stopwatch,
     tell: Callable[[], None],
 ) -> None:
-    """Verify and sample every cell of a job.
-
-    Args:
-        job: the case and its cells.
-        workload: the job's workload, loaded in this process.
-        benches: makes the bench for each kind of variant that this collector runs.
-        turn: the process's turn at the rounds.
-        report: receives the measurements.
-        watch: measures where the time goes.
-        tell: reports what the watch has measured.
-
-    Raises:
-        CellCrashed: the process must be replaced before the other cells can go on.
-    """
+    """Verify and sample every cell of a job. Raises CellCrashed: the process must be replaced before the other cells
+    can go on."""
     case, load = workload.case(job.case), Load()
     seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode()), turn.process]
     problems = Problems(workload, case, seed, watch)

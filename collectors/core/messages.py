@@ -100,7 +100,6 @@ class Reporter(Protocol):
         Args:
             table: `results`, `samples`, `energy`, `phases` or `diagnostics`; or `variants` and `cases`, whose rows have the key and the columns that are known
                 only now: registers and bytes of the kernels, of which the largest counts, and the bytes of a case.
-            rows: values by column.
         """
         ...
 

@@ -96,11 +96,8 @@ class Job:
 
 
 def case_row(workload: Workload, case: Case) -> dict[str, Any]:
-    """A row of `cases`. The bytes of a case whose arrays are not made yet are 0.
-
-    Raises:
-        WorkloadError: `buffers` of the workload fails, or declares more bytes than a run can hold.
-    """
+    """A row of `cases`. The bytes of a case whose arrays are not made yet are 0. Raises WorkloadError: `buffers` of the
+    workload fails, or declares more bytes than a run can hold."""
     where = f"{workload.name}/{case.name}"
     try:
         inputs, outputs = workload.buffers(case) if case.min_bytes is not None else ({}, {})
@@ -147,11 +144,8 @@ def copied_bytes(case: Case, inputs: Mapping[str, Buffer], outputs: Mapping[str,
 
 
 def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
-    """A row of `variants`. Registers, shared bytes and spill bytes are None; they are known after compilation.
-
-    Raises:
-        WorkloadError: its source cannot be read.
-    """
+    """A row of `variants`. Registers, shared bytes and spill bytes are None; they are known after compilation. Raises
+    WorkloadError: its source cannot be read."""
     try:
         source = {
             **variant.header,
@@ -269,13 +263,11 @@ class Plan:
         return max(job.gpus for job in self.jobs)
 
     def on_host(self, why: str) -> "Plan":
-        """Return the plan for a recording of host variants alone, with a smaller time budget.
+        """Return the plan for a recording of host variants alone, with a smaller time budget. Raises PlanError: it has
+        no host variant.
 
         Args:
             why: why no GPU is measured.
-
-        Raises:
-            PlanError: it has no host variant.
         """
         variants = dict.fromkeys((cell.workload, cell.variant) for job in self.jobs for cell in job.cells)
         if not any(self._kind(*name) == "host" for name in variants):
@@ -312,7 +304,6 @@ class Request:
         case_set: `quick`, `report` or `full`; ignored if cases are named.
         cases: cases to measure instead of a set: declared names, or values of the workload's axes.
         variants: names of the variants to measure; if empty, all but drafts.
-        seed: seed of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for the limit of the case set.
         seconds: time limit for the rounds of one scope and cache; None for the limit of the case set.
         processes: number of processes that take the rounds, one after another; None for `PROCESSES`.
@@ -358,7 +349,6 @@ def make_plan(request: Request, limits: Limits | None = None, loaded: Sequence[t
     """Plan the cells of a request.
 
     Args:
-        request: what to record.
         limits: when to stop; None for `PROCESSES` processes and the limits of the case set, or of `full` if cases are named.
         loaded: workloads in place of those that the request names, each with how a child finds it.
 
@@ -465,11 +455,8 @@ def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tup
 
 
 def counts_of(text: str, option: str = "--gpus") -> tuple[int, ...]:
-    """Parse numbers of ranks with commas between, the value of an option. Returns them in ascending order without duplicates.
-
-    Raises:
-        PlanError: one of them is not a positive number.
-    """
+    """Parse numbers of ranks with commas between, the value of an option. Returns them in ascending order without
+    duplicates. Raises PlanError: one of them is not a positive number."""
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if not (word.isascii() and word.isdigit() and int(word)):

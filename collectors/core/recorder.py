@@ -84,9 +84,6 @@ class Recorder:
     """One recording: its state, and the child process that measures.
 
     Args:
-        plan: the cells to measure.
-        collector: the collector that measures them.
-        progress: receives the progress.
         start_ranks: starts the ranks that share a case; None if no case of the plan is shared.
         start_child: starts the child that measures the other cases; None for a process.
         machine: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
@@ -122,9 +119,6 @@ class Recorder:
         """Measure and write the run.
 
         Args:
-            data_dir: where the run's folder goes.
-            label: the user's name for the run.
-            arguments: command line without the program's name, or a call in Python as one text; kept with the run.
             stop: signal handlers that the caller has installed; None to install them for this recording.
 
         Returns:

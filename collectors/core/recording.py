@@ -128,14 +128,11 @@ class Recording:
         return str(self._begun["run"]["label"])
 
     def write(self, writer: RunWriter, unreached: str) -> None:
-        """Write every table of the run.
+        """Write every table of the run. Raises StoreError: the folder cannot be written.
 
         Args:
             writer: writer of the run; called again with another writer if the first one fails.
             unreached: reason to store for cells without a status.
-
-        Raises:
-            StoreError: the folder cannot be written.
         """
         reached = [cell for cell in self._begun["cells"] if tuple(cell) not in self._unreached]
         for *names, gpus in reached:
@@ -205,11 +202,8 @@ _VERSION: Final = "4"
 
 
 def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str] | str) -> Event:
-    """The first event. It holds everything that is known before measuring starts.
-
-    Raises:
-        StoreError: a workload declares a value that no run can hold.
-    """
+    """The first event. It holds everything that is known before measuring starts. Raises StoreError: a workload
+    declares a value that no run can hold."""
     cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
     planned = {tuple(cell[:2]) for cell in cells}
     cases = [
@@ -237,19 +231,10 @@ def begin_with(
     *,
     most_gpus: int = 1,
 ) -> Event:
-    """The event `begin` from the rows that the run will have.
+    """The event `begin` from the rows that the run will have. Raises StoreError: a row does not fit the schema.
 
     Args:
         cells: workload, variant, config, case and number of ranks of each cell.
-        cases, variants: rows of the tables of that name.
-        collector: name of the collector.
-        label: the user's name for the run.
-        started: start of the recording, UTC.
-        arguments: command line, kept with the run.
-        most_gpus: the largest number of ranks that share a case.
-
-    Raises:
-        StoreError: a row does not fit the schema.
     """
     event: Event = {
         "kind": "begin",
@@ -281,8 +266,6 @@ def rows_event(tables: Mapping[str, RowDicts], gpus: int = 1, process: int = 0, 
     Args:
         tables: rows by table, without `samples`: of `results`, `diagnostics`, `ceilings`, `energy` and machine code; of `run`, `variants` and
             `cases` the columns that were not known before, with the key. See `warpladder.collectors.core.messages`.
-        gpus: number of ranks that measured them.
-        process: which of the run's processes measured them.
         traced: whether a trace was captured too; the events do not hold it.
     """
     return {"kind": "rows", "gpus": gpus, "process": process, "traced": traced, "tables": dict(tables)}

@@ -82,8 +82,6 @@ class Rounding:
         """The fault of an output in which many elements have lost digits that rounding leaves them; empty if there is none.
 
         Args:
-            name: of the output.
-            output, reference: its elements.
             tile: number of neighbours whose errors are of one size.
             lost_at: the part of itself by which such an element is off.
         """

@@ -113,7 +113,6 @@ class Turn:
     Attributes:
         process: number of the process, from 0.
         first_round: number of its first round; rounds count over all processes.
-        limits: when it stops.
     """
 
     process: int
@@ -176,12 +175,7 @@ class RoundsResult:
         self.beside |= {*reading.energy.beside}
 
     def doubts(self, where: str, how: Pass) -> Iterator[tuple[str, str, str, Cell | None]]:
-        """Severity, source, text and cell of each diagnostic about the rounds.
-
-        Args:
-            where: workload, case, scope and cache, for the text.
-            how: scope and cache.
-        """
+        """Severity, source, text and cell of each diagnostic about the rounds."""
         if self.discarded:
             text = f"{where}: samples taken under throttling, and taken again: {self.discarded}"
             yield "info", Source.THROTTLING, text, None
@@ -230,19 +224,12 @@ def run_rounds(
     gpus: int,
     clock: Callable[[], float] = time.monotonic,
 ) -> RoundsResult:
-    """Sample the entries in rounds until all have converged, or a limit of time or rounds is reached.
+    """Sample the entries in rounds until all have converged, or a limit of time or rounds is reached. Raises
+    SampleFailed: `take` raised.
 
     Args:
-        entries: entries of each round.
-        how: scope and cache of the samples.
         take: takes one sample of an entry, given the round's number.
-        turn: the process and its limits.
-        rng: shuffles each round.
         gpus: column `gpus` of the rows: number of GPUs, or of ranks, of each sample.
-        clock: returns seconds; replaced in tests.
-
-    Raises:
-        SampleFailed: `take` raised.
     """
     result = RoundsResult()
     durations: dict[Entry, list[int]] = {entry: [] for entry in entries}
@@ -290,14 +277,7 @@ def run_rounds(
 def sample_rows(
     entry: Entry, how: Pass, gpus: int, turn: Turn, number: int, position: int, reading: Reading
 ) -> list[dict[str, Any]]:
-    """Rows of `samples` for each rank: one for the whole repetition, and one for each phase.
-
-    Args:
-        entry, how, reading: what was sampled, in which way, and its times.
-        gpus: column `gpus`.
-        turn: gives the column `process`.
-        number, position: columns `round` and `position`.
-    """
+    """Rows of `samples` for each rank: one for the whole repetition, and one for each phase."""
     return [
         {
             **entry.cell.key,

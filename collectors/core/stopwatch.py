@@ -27,7 +27,6 @@ class Stopwatch:
 
     Args:
         rest: what is done outside of all other phases.
-        clock: returns nanoseconds; replaced in tests.
     """
 
     def __init__(self, rest: str, clock: Callable[[], int] = time.monotonic_ns) -> None:

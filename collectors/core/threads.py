@@ -48,7 +48,6 @@ class ThreadChild(Child):
     """A thread and the pipe to it.
 
     Args:
-        collector: the collector that measures.
         modules: modules that it imports before its first question; modules that are missing are skipped.
     """
 

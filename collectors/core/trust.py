@@ -26,8 +26,6 @@ def check(
     """Rows of `diagnostics` about the samples.
 
     Args:
-        samples: table `samples`.
-        cases, variants, ceilings: rows of the tables of that name.
         l2_bytes: size of the GPU's L2 cache; None if no GPU was measured.
     """
     if samples.empty:

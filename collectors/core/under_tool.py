@@ -24,20 +24,13 @@ from warpladder.installation import IMPORT_ROOT
 def record_inside(
     prefix: Sequence[str], request: Request, collector: str, folder: Path, stop: Stop | None = None
 ) -> tuple[store.Run, int, str]:
-    """Record in a process that the tool starts, and wait for both.
+    """Record in a process that the tool starts, and wait for both. Returns the inner run, the number of the signal that
+    interrupted it or 0, and the tool's stdout. Raises CollectorError: the tool cannot be started, or the inner
+    recording wrote no run.
 
     Args:
         prefix: the tool's command; the recording's command is appended.
-        request: what to record.
-        collector: the collector of the inner recording.
-        folder: data folder of the inner run.
         stop: receives signals. They are forwarded to the inner recording, which ends first; then the tool ends.
-
-    Returns:
-        the inner run, the number of the signal that interrupted it or 0, and the tool's stdout.
-
-    Raises:
-        CollectorError: the tool cannot be started, or the inner recording wrote no run.
     """
     inside = [sys.executable, "-m", "warpladder", "record", *request.arguments(), "--collector", collector]
     command = [*prefix, *inside, "--data-dir", str(folder), "--no-summary"]
@@ -118,20 +111,13 @@ def finish(
     fill: Callable[[store.RunWriter], None],
     interrupted: int,
 ) -> str:
-    """Write and commit the run.
+    """Write and commit the run. Returns the run's id.
 
     The run goes to another folder if the data folder cannot be written. It lacks the tool's tables if the tool was interrupted.
 
     Args:
-        writer: writer of the run.
-        data_dir: folder that it writes to.
-        label: the user's name for the run.
-        run: the inner run.
         fill: writes every table; raises CollectorError if the tool left no readable report.
         interrupted: number of the signal that interrupted it, or 0.
-
-    Returns:
-        the run's id.
 
     Raises:
         StoreError: the data folder cannot be written; the message names the folder that holds the run instead.

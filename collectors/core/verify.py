@@ -26,7 +26,6 @@ def poison(outputs: Mapping[str, Array], again: bool = False) -> None:
     """Fill outputs so that an element that is never written fails the comparison.
 
     Args:
-        outputs: arrays on the host or the device.
         again: fill with large finite values instead of NaN; this detects code that writes only where it finds NaN.
     """
     for output in outputs.values():
@@ -88,15 +87,11 @@ def _poison_of(dtype: np.dtype[Any], again: bool) -> Any:
 
 
 def check_buffers(what: str, arrays: Any, declared: Mapping[str, Buffer]) -> None:
-    """Check that arrays match the buffers that a workload declares.
+    """Check that arrays match the buffers that a workload declares. Raises WorkloadError: `arrays` is not a mapping, or
+    a name or a shape differs.
 
     Args:
         what: the function that returned the arrays, for the message.
-        arrays: arrays by name.
-        declared: declared inputs or outputs, by name.
-
-    Raises:
-        WorkloadError: `arrays` is not a mapping, or a name or a shape differs.
     """
     if not isinstance(arrays, Mapping):
         raise WorkloadError(f"{what} gives {type(arrays).__name__}; make it a dict of arrays by name")
@@ -118,15 +113,11 @@ def check_inputs(inputs: Any, declared: Mapping[str, Buffer]) -> None:
 
 
 def check_reference(reference: Any, declared: Mapping[str, Buffer], inputs: Buffers) -> None:
-    """Check that a reference covers every element of every output.
+    """Check that a reference covers every element of every output. Raises WorkloadError: no output is declared, or a
+    reference is missing, has another shape or kind of type, or has no finite element.
 
     Args:
         reference: what the function for it returned.
-        declared: outputs by name.
-        inputs: that it was computed from.
-
-    Raises:
-        WorkloadError: no output is declared, or a reference is missing, has another shape or kind of type, or has no finite element.
     """
     check_buffers("the reference", reference, declared)
     if not declared:
@@ -149,8 +140,6 @@ def doubts_of(reference: Buffers, declared: Mapping[str, Buffer], exact: Collect
     """The doubts about a reference, as sentences.
 
     Args:
-        reference: the right outputs by name.
-        declared: outputs by name.
         exact: the outputs that must be equal to it.
     """
     doubts = []

@@ -69,7 +69,6 @@ def main(connection: int, progress: int, collector: Collector, modules: Sequence
 
     Args:
         connection, progress: file descriptors of the pipe to the parent, and of the memory shared with it.
-        collector: the collector that measures.
         modules: modules to import before the first question; missing ones are skipped.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
@@ -113,9 +112,7 @@ def serve(
     """Answer questions until the pipe closes.
 
     Args:
-        connection: pipe to the parent.
         progress: int64 array in memory shared with the parent.
-        collector: the collector that measures.
         modules: modules to import before the first question; missing ones are skipped.
         benches_of: returns the benches for a job by kind of variant; None for the collector's own.
         ceilings_of: returns rows of `ceilings` that ranks measure together, for these bytes of all-reduces.

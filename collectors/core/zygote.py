@@ -41,7 +41,6 @@ def main(requests: int, measure: Callable[[int, int], None], command: Callable[[
     """Import what the first message names, and fork a process for each further one, until the recorder closes the socket.
 
     Args:
-        requests: file descriptor of the socket.
         measure: answers the recorder's questions; its arguments are the first two descriptors of a request.
         command: what starts a process that imports everything itself.
     """

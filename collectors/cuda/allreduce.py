@@ -39,11 +39,8 @@ _nccl: list[Any] = []  # the process's communicator, after the first call
 
 
 def nccl_of(communicator: BenchCommunicator) -> Any:
-    """Return NCCL's communicator of these ranks, made once per process. All ranks call it.
-
-    Raises:
-        Unavailable: NCCL is not installed.
-    """
+    """Return NCCL's communicator of these ranks, made once per process. All ranks call it. Raises Unavailable: NCCL is
+    not installed."""
     if _nccl:
         return _nccl[0]
     nccl = nccl_module()
@@ -60,7 +57,6 @@ class Gathered:
     Args:
         to: contiguous array on this rank's GPU.
         source: the whole input in page-locked memory.
-        communicator: communicator of the ranks.
     """
 
     def __init__(self, to: Array, source: np.ndarray, communicator: BenchCommunicator) -> None:
@@ -93,7 +89,6 @@ class BoundAllReduce:
     Args:
         step: the workload's declaration of the all-reduce.
         arrays: contiguous float32 arrays on the GPU; replaced by their averages over all ranks.
-        communicator: communicator of the ranks.
 
     Attributes:
         waits: it waits for the device, so that a CUDA graph cannot contain it.
@@ -177,11 +172,8 @@ def bound_steps(
     """Bind an operation's steps. Returns the operation, ready to enqueue, and its all-reduces (none in a single process).
 
     Args:
-        steps: its launches and all-reduces, in order.
         loaded: the kernels, by name expression.
         buffers: arrays on the device, by name.
-        communicator: communicator of the ranks that share the case.
-        stream: the current stream.
     """
     bound, allreduces = [], []
     for step in steps:

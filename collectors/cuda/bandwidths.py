@@ -140,7 +140,6 @@ class DeviceMemory:
     """Two buffers of a GPU, and the kernels that move their bytes.
 
     Args:
-        device: the GPU.
         by_size: times by size are measured too.
     """
 

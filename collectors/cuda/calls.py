@@ -41,8 +41,6 @@ def prepare_library(
 
     Args:
         variant, config, workload, case: what to call; the workload by name.
-        device: the GPU.
-        inputs, outputs: the bench's arrays.
         communicator: of the ranks that share the case, for a variant that communicates.
         check_stream: check that its work is all on the timed stream. Ranks would call it a different number of times.
 

@@ -71,10 +71,7 @@ class RunOnce:
     """Run a variant that compiles itself at its first call.
 
     Attributes:
-        workload, file: name of the workload, and the user's file that declares it, or None.
-        variant: name of the variant.
         config: the values of its tunables, as text.
-        case: name of the case to run it on.
         mark: cache key of an entry that says that this job was done.
     """
 
@@ -102,7 +99,6 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
     rest; of these two, what takes longest comes first.
 
     Args:
-        plan: the cells to measure.
         architectures: such as `sm_90`; empty if no kernels are measured.
         libraries: whether to run library variants; under a tool that inspects every launch this would take minutes.
 

@@ -99,11 +99,8 @@ def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> C
 
 
 def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
-    """Compile the named kernels of a variant, or load them from the cache. The arguments are the same as for `compilation_of`.
-
-    Raises:
-        CompileError: NVRTC rejects the source or the options.
-    """
+    """Compile the named kernels of a variant, or load them from the cache. The arguments are the same as for
+    `compilation_of`. Raises CompileError: NVRTC rejects the source or the options."""
     return compiled(compilation_of(variant, kernels, arch))
 
 

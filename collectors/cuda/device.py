@@ -232,17 +232,14 @@ class CudaDevice:
         meet: Callable[[], object] = lambda: None,
         first: Callable[[], object] = lambda: None,
     ) -> tuple[int, bool]:
-        """Time the work that `enqueue` enqueues. The stream is held until all of it is queued.
+        """Time the work that `enqueue` enqueues. The stream is held until all of it is queued. Returns device time in
+        ns, and whether the stream was held: False if `enqueue` itself waited for the device.
 
         Args:
-            enqueue: enqueues the work.
             executions: number of executions of an operation; goes into the NVTX range.
             meet: called when all work is queued, before the stream is released. Ranks pass a barrier there, so that no device
                 time includes the wait for another rank's host.
             first: enqueues work that comes right before, outside of the time.
-
-        Returns:
-            device time in ns, and whether the stream was held: False if `enqueue` itself waited for the device.
         """
         with self.held():
             first()

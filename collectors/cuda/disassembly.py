@@ -39,11 +39,8 @@ class DisassemblyError(Error):
 
 
 def disassemble(cubin: bytes) -> dict[str, tuple[Instruction, ...]]:
-    """The instructions of each function of a cubin, by its symbol. The result is kept in the cache on disk.
-
-    Raises:
-        DisassemblyError: there is no disassembler, or it cannot read the cubin.
-    """
+    """The instructions of each function of a cubin, by its symbol. The result is kept in the cache on disk. Raises
+    DisassemblyError: there is no disassembler, or it cannot read the cubin."""
     key = kernel_cache.key_of("sass", hashlib.sha256(cubin).hexdigest(), version())
     if (entry := kernel_cache.read(key)) is not None:
         return {name: tuple(map(_from_json, rows)) for name, rows in json.loads(entry[1]).items()}
@@ -63,11 +60,8 @@ def disassemble_all(cubins: Sequence[bytes]) -> list[dict[str, tuple[Instruction
 
 
 def cubins_of(file: Path) -> dict[str, bytes]:
-    """The cubins inside a program, an object file or a shared library, by name.
-
-    Raises:
-        DisassemblyError: there is no `cuobjdump`, or it cannot read the file.
-    """
+    """The cubins inside a program, an object file or a shared library, by name. Raises DisassemblyError: there is no
+    `cuobjdump`, or it cannot read the file."""
     with tempfile.TemporaryDirectory() as folder:
         _run("cuobjdump", "-xelf", "all", str(file.resolve()), cwd=folder)
         return {each.name: each.read_bytes() for each in sorted(Path(folder).glob("*.cubin"))}

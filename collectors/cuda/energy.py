@@ -61,8 +61,6 @@ class Meter:
 
     Args:
         read_mj: reads the counter, in mJ.
-        clock_ns: returns nanoseconds; replaced in tests.
-        sleep: waits for seconds; replaced in tests.
     """
 
     def __init__(
@@ -74,24 +72,19 @@ class Meter:
         self._read_mj, self._clock_ns, self._sleep = read_mj, clock_ns, sleep
 
     def idle_w(self) -> float:
-        """Power in W of the device, which must have no work. Takes `IDLE_SETTLE_S` and `IDLE_S`.
-
-        Raises:
-            EnergyError: the counter stands still or goes back.
-        """
+        """Power in W of the device, which must have no work. Takes `IDLE_SETTLE_S` and `IDLE_S`. Raises EnergyError:
+        the counter stands still or goes back."""
         self._sleep(IDLE_SETTLE_S)
         first, last = self._stretch(IDLE_S, count().__next__)
         return (last.energy_mj - first.energy_mj) / (last.time_ns - first.time_ns) * 1e6
 
     def energy(self, loop: Loop, idle_w: float) -> Energy:
-        """Read the counter over a stretch of a loop of at least `LEAST_S` and one chunk of executions.
+        """Read the counter over a stretch of a loop of at least `LEAST_S` and one chunk of executions. Raises
+        EnergyError: the counter stands still or goes back.
 
         Args:
             loop: keeps the device at work; it still does so when this returns.
             idle_w: power without work.
-
-        Raises:
-            EnergyError: the counter stands still or goes back.
         """
         settled_ns = self._clock_ns() + round(SETTLE_S * 1e9)
         while self._clock_ns() < settled_ns:

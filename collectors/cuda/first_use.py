@@ -41,14 +41,12 @@ class FirstUseError(Exception):
 
 
 def first_uses(workload: str, variant: str, case: str, caches: tuple[str, ...]) -> Iterator[FirstUse]:
-    """Time the first use in fresh processes: with empty caches, then with what those left there.
+    """Time the first use in fresh processes: with empty caches, then with what those left there. Raises FirstUseError:
+    a process failed.
 
     Args:
         workload, variant, case: names; the workload is one of the project's.
         caches: variables of the environment that name the variant's caches of compiled code.
-
-    Raises:
-        FirstUseError: a process failed.
     """
     if any(name in os.environ for name in _TOOLS):
         return
@@ -95,18 +93,14 @@ def _in_a_process(command: list[str], folder: Path, caches: tuple[str, ...]) -> 
 
 
 def time_steps(steps: Stepwise, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, Any], reference: Any) -> dict[str, int]:
-    """Times in ns by scope of the steps of a first use, and of its first call.
+    """Times in ns by scope of the steps of a first use, and of its first call. Raises FirstUseError: the outputs are
+    wrong.
 
     CuPy makes the arrays. It is imported after the steps that need no array, so that none of them finds its libraries loaded.
 
     Args:
         steps: the variant, made for the case alone.
-        inputs: the inputs.
-        outputs: the declared outputs.
         reference: the right outputs by name.
-
-    Raises:
-        FirstUseError: the outputs are wrong.
     """
     times: dict[str, int] = {}
 
@@ -144,11 +138,8 @@ def time_steps(steps: Stepwise, inputs: Mapping[str, np.ndarray], outputs: Mappi
 
 
 def _make_context() -> None:
-    """Make the context that all libraries share the current one, by the driver's own library.
-
-    Raises:
-        FirstUseError: the driver refuses.
-    """
+    """Make the context that all libraries share the current one, by the driver's own library. Raises FirstUseError: the
+    driver refuses."""
     driver = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
     calls: tuple[Callable[[], int], ...] = (

@@ -19,7 +19,6 @@ class InputSets:
     """The input sets of a case.
 
     Args:
-        device: the GPU.
         buffers: the arrays that variants read, by name. They hold the first set.
         first: the first set, on the host.
 

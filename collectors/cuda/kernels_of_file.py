@@ -65,15 +65,13 @@ class KernelCode:
 
 
 def read(file: Path, architectures: Sequence[str], names: Sequence[str]) -> list[KernelCode]:
-    """The kernels of a file, by architecture.
+    """The kernels of a file, by architecture. Raises Error: the file, an architecture or a kernel does not exist, or
+    the file does not compile or cannot be disassembled.
 
     Args:
         file: a `.cu`, a `.py`, a `.cubin`, a program, an object file or a shared library.
         architectures: such as `sm_90`. Where none is named, sources are compiled for `DEFAULT`, and every architecture of a program is read.
         names: the kernels to return, all when empty. For a `.cu`, a name expression such as `transpose<2, 1>` too.
-
-    Raises:
-        Error: the file, an architecture or a kernel does not exist, or the file does not compile or cannot be disassembled.
     """
     if file.is_dir() or not file.exists():
         problem = "a folder" if file.is_dir() else "no such file"

@@ -29,15 +29,12 @@ def load(module: CompiledModule) -> dict[str, Any]:
 
 
 def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[..., None]:
-    """Return a function that enqueues a launch on a stream, by default the current one.
+    """Return a function that enqueues a launch on a stream, by default the current one. Raises Unavailable: the GPU has
+    less shared memory a block than the launch needs.
 
     Args:
         launch: the launch; its arguments name buffers.
         function: its kernel, as `load` returns it.
-        buffers: arrays on the device, by name.
-
-    Raises:
-        Unavailable: the GPU has less shared memory a block than the launch needs.
     """
     arguments = tuple(_argument(value, buffers) for value in launch.args)
     if launch.dynamic_shared_bytes:
@@ -78,11 +75,8 @@ def copy_to_host(array: Array, host: np.ndarray, stream: Any) -> None:
 
 
 def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Callable[[], None]:
-    """Capture `times` executions in a CUDA graph. Returns a function that launches the graph on the stream.
-
-    Raises:
-        CUDARuntimeError: the work cannot be captured.
-    """
+    """Capture `times` executions in a CUDA graph. Returns a function that launches the graph on the stream. Raises
+    CUDARuntimeError: the work cannot be captured."""
     # Memory allocated during capture must live as long as the graph, which writes to it at each launch.
     pool = cupy.cuda.MemoryPool()
     of_torch, allocating = torch_bridge.memory_of_a_graph()

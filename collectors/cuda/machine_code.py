@@ -20,15 +20,11 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def rows_of(plan: Plan, cells: Collection[Cell], architecture: str) -> Rows:
-    """The launches of cells and their code.
+    """The launches of cells and their code. Raises DisassemblyError: there is no disassembler.
 
     Args:
-        plan: has the workloads of the cells.
         cells: cells that are right; those whose variant has no kernel of CUDA C++ are passed over.
         architecture: such as `sm_90`.
-
-    Raises:
-        DisassemblyError: there is no disassembler.
     """
     compiled = [each for cell in cells if (each := _compiled(plan, cell, architecture)) is not None]
     modules = list(dict.fromkeys(module.cubin for _, _, _, module in compiled))

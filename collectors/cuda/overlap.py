@@ -56,10 +56,7 @@ def copies_of(
 
     Args:
         parts: the plan.
-        pinned: inputs and outputs in page-locked memory.
         inputs, outputs: the bench's, on the device. Inputs that are copied together get their own memory.
-        gathered: inputs that ranks gather from one another.
-        communicator: of the ranks that share the case.
     """
     together = pinned.together([rows.name for rows in parts[0].together]) if parts[0].together else None
     own = {**inputs, **(together.device if together else {})}
@@ -78,7 +75,6 @@ def overlap(
     """Return a function that enqueues an operation's copies and kernels, part by part.
 
     Args:
-        parts: the plan.
         loaded: its kernels, by name expression.
         copies: how its inputs and outputs are copied.
         scratch: scratch of the whole case on the device, for the first stream of kernels; other streams get their own.

@@ -50,11 +50,7 @@ class Together:
 
 
 class PinnedBuffers:
-    """Inputs and outputs in page-locked memory, allocated at the first use.
-
-    Args:
-        inputs, outputs: arrays on the host, by name.
-    """
+    """Inputs and outputs in page-locked memory, allocated at the first use."""
 
     def __init__(self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> None:
         self._inputs, self._outputs = inputs, outputs

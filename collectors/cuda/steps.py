@@ -67,9 +67,7 @@ class TwoStreams:
     kernels waits for the second stream, so that waiting for it, or capturing it in a CUDA graph, covers all steps.
 
     Args:
-        steps: the steps in order.
         kernels, beside: the two streams; `beside` is None if no step uses it.
-        make_event: makes an event without timing.
     """
 
     def __init__(

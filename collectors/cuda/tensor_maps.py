@@ -31,19 +31,14 @@ class TensorMapError(Exception):
 
 
 def encode(tensor_map: TensorMap, shape: Sequence[int], address: int, dtype: str = "float32") -> np.ndarray:
-    """Encode the descriptor of a contiguous buffer.
+    """Encode the descriptor of a contiguous buffer. Returns an array of one element of 128 bytes, which CuPy passes to
+    the kernel by value. Raises TensorMapError: the driver rejects it.
 
     Args:
         tensor_map: gives the box.
         shape: the buffer's shape, the innermost axis last.
         address: its address on the device; a multiple of 16 bytes.
         dtype: type of the array that holds it.
-
-        Returns:
-            an array of one element of 128 bytes, which CuPy passes to the kernel by value.
-
-    Raises:
-        TensorMapError: the driver rejects it.
     """
     axes = [int(extent) for extent in (tensor_map.shape or shape)]
     # The driver counts axes from the innermost one, and takes the strides of all other axes.

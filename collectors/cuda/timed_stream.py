@@ -66,7 +66,6 @@ def fault_of(prints: Mapping[str, Prints], cure: str) -> str:
 
     Args:
         prints: fingerprints of its outputs, by name; empty if the call could not be checked.
-        cure: what to do.
     """
     if early := [name for name, print_ in prints.items() if print_.early]:
         return f"its work is not on the timed stream: output {', '.join(early)} is written while that stream is held; {cure}"

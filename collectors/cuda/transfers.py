@@ -196,7 +196,6 @@ class BoundCopy:
 
     Attributes:
         rows: rows of inputs that are on the device after the copy.
-        enqueue: enqueues the copy into a stream.
         gather: enqueues the gathering of the remaining rows from other ranks into another stream; None if the copy brings all.
     """
 
@@ -211,7 +210,6 @@ class BoundPart:
 
     Attributes:
         copies_in: copies to the device, in the order in which launches need them.
-        calls: its launches.
         copies_out: functions that enqueue a copy to the host into a stream.
         stream: number of its stream of kernels.
     """
@@ -234,7 +232,6 @@ class Overlap:
         kernels: one or several streams of kernels; parts refer to them by number.
         copies_out: stream of copies to the host.
         gathers: stream of the gathering between ranks.
-        make_event: makes an event without timing.
     """
 
     def __init__(

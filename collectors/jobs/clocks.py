@@ -69,11 +69,8 @@ class Clocks:
     contradicted: bool = False
 
     def aligned(self, rank: Int64s, time_ns: Int64s) -> Int64s:
-        """Convert times on the ranks' own clocks to the job's.
-
-        Raises:
-            ValueError: the clocks were refused, or a rank has no collectives.
-        """
+        """Convert times on the ranks' own clocks to the job's. Raises ValueError: the clocks were refused, or a rank
+        has no collectives."""
         if self.refused:
             raise ValueError(self.refused)
         at = np.minimum(np.searchsorted(self.ranks, rank), len(self.ranks) - 1)

@@ -60,16 +60,14 @@ def run_all(
     scheduler: str,
     lost: Callable[[TaskT], DoneT],
 ) -> Iterator[DoneT]:
-    """Yield what becomes of each task, in the order in which they end.
+    """Yield what becomes of each task, in the order in which they end. Raises EngineError: the scheduler cannot be
+    reached, or was lost.
 
     Args:
         function: takes a task; a function of a module, since it travels to the workers.
         workers: processes on this machine.
         scheduler: address of a Dask scheduler, `tls://…` or `tcp://…`; empty for processes of this machine.
         lost: the result of a task whose worker died each time that it was tried.
-
-    Raises:
-        EngineError: the scheduler cannot be reached, or was lost.
     """
     run = _on_cluster if scheduler else _on_processes
     yield from run(function, tasks, workers, scheduler, lost)

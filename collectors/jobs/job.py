@@ -50,11 +50,8 @@ class JobError(Error):
 
 
 def profiles(where: str) -> list[Path]:
-    """The profiles in a folder or of a pattern, in the order of the numbers in their names. Of a report and its export, the export.
-
-    Raises:
-        JobError: there is none.
-    """
+    """The profiles in a folder or of a pattern, in the order of the numbers in their names. Of a report and its export,
+    the export. Raises JobError: there is none."""
     folder = Path(where)
     of_name = kineto.has_name_of_trace if folder.is_dir() else kineto.is_trace
     found = folder.iterdir() if folder.is_dir() else map(Path, glob.glob(where))  # noqa: PTH207 -- takes any text
@@ -79,7 +76,6 @@ class Request:
 
     Attributes:
         paths: the profiles: one a rank, or reports of Nsight Systems of several processes or GPUs.
-        label: the user's name for the job.
         workers: processes on this machine; 0 for as many as fit.
         scheduler: address of a Dask scheduler; empty for processes of this machine.
         arguments: command line, kept with the run.
@@ -95,16 +91,11 @@ class Request:
 def import_job(
     request: Request, data_dir: Path, notes: Notes, ended: Callable[[int, int, Done], object] = lambda *_: None
 ) -> str:
-    """Write the job as a run. A second call with the same profiles takes over the ranks that an interrupted one had finished.
+    """Write the job as a run. A second call with the same profiles takes over the ranks that an interrupted one had
+    finished. Returns the run's id.
 
     Args:
-        request: what is imported.
-        data_dir: folder that the run's folder is written to.
-        notes: receives the diagnostics, which are also stored in the run.
         ended: called when a rank has ended, with the number of ended ranks, of all, and the rank's result.
-
-    Returns:
-        the run's id.
 
     Raises:
         JobError: no rank can be imported, or two profiles are of one rank.

@@ -95,11 +95,7 @@ def lost(task: ToList) -> Listed:
 
 
 def parts_of(report: Report) -> list[Part]:
-    """The ranks of a report in the order of process and GPU.
-
-    Raises:
-        ReportError: the file is damaged.
-    """
+    """The ranks of a report in the order of process and GPU. Raises ReportError: the file is damaged."""
     devices: dict[int, set[int]] = {}
     for table in WORK:
         for process, device in _owners(report, table):

@@ -86,11 +86,8 @@ def _member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
 
 
 def _unzipped(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """The text of a gzip file in blocks, which is twice as fast as `gzip.GzipFile` before Python 3.12.
-
-    Raises:
-        EOFError: the file is cut off.
-    """
+    """The text of a gzip file in blocks, which is twice as fast as `gzip.GzipFile` before Python 3.12. Raises EOFError:
+    the file is cut off."""
     unzip = zlib.decompressobj(_GZIP_WINDOW)
     zipped = b""
     while True:

@@ -180,11 +180,8 @@ class TraceFile:
         self.lacks_end = False
 
     def pieces(self) -> Iterator[list[Event]]:
-        """Yield the events in pieces, in their order.
-
-        Raises:
-            ReportError: the file cannot be read, is cut off, or is no trace.
-        """
+        """Yield the events in pieces, in their order. Raises ReportError: the file cannot be read, is cut off, or is no
+        trace."""
         try:
             yield from self._pieces(text_blocks(self._path, PIECE_BYTES))
         except NotTheFile as error:
@@ -229,11 +226,8 @@ class TraceFile:
         return [], text
 
     def _decoded(self, text: bytes, decoder: Any, exactly: Any) -> Any:
-        """The events of a text, or the document, mended where it is no JSON.
-
-        Raises:
-            _DAMAGE: it is cut off, or damaged in another way.
-        """
+        """The events of a text, or the document, mended where it is no JSON. Raises _DAMAGE: it is cut off, or damaged
+        in another way."""
         try:
             return _exact(decoder.decode(text), lambda: exactly.decode(text))
         except _DAMAGE as error:

@@ -50,11 +50,8 @@ class NotMended(ValueError):
 
 
 def mended(text: bytes) -> tuple[bytes, Counter[str]]:
-    """The text as JSON, and how many places of each kind were changed. Its brackets are not looked at.
-
-    Raises:
-        NotMended: a place is damaged in another way.
-    """
+    """The text as JSON, and how many places of each kind were changed. Its brackets are not looked at. Raises
+    NotMended: a place is damaged in another way."""
     changed = Counter[str]()
     try:
         text.decode()

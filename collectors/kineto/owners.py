@@ -62,14 +62,12 @@ class Places(NamedTuple):
 
 
 def owners(work: Work, launches: Launches, places: Places, names: Sequence[Key]) -> Int64s:
-    """The code of the process that launched each piece of work; `NONE` where no launch is in the trace.
+    """The code of the process that launched each piece of work; `NONE` where no launch is in the trace. Raises Untold:
+    it cannot be told.
 
     Args:
         work, launches, places: of the trace.
         names: ids of processes, by code.
-
-    Raises:
-        Untold: it cannot be told.
     """
     hosts = _hosts(work, launches)
     labels = [label_of(name) for name in names]
@@ -207,11 +205,7 @@ def _by_lane(work: Work, found: _Found) -> Int64s:
 
 
 def _one_by_one(found: _Found) -> Int64s:
-    """The only process that may have launched each piece of work.
-
-    Raises:
-        Untold: several may have launched some of it.
-    """
+    """The only process that may have launched each piece of work. Raises Untold: several may have launched some of it."""
     possible = found.call != NONE
     count = possible.sum(axis=0)
     if (count > 1).sum() > (1 - _NEARLY_ALL) * (count > 0).sum():

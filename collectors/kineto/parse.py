@@ -104,11 +104,8 @@ class Imported:
 def import_report(
     path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
 ) -> str:
-    """Write a trace as a run. Arguments, result and errors are as for `nsight_systems.parse.import_report`.
-
-    Raises:
-        SeveralProcesses: the trace has those of several processes.
-    """
+    """Write a trace as a run. Arguments, result and errors are as for `nsight_systems.parse.import_report`. Raises
+    SeveralProcesses: the trace has those of several processes."""
     notes = Notes() if notes is None else notes
     return import_trace(path, data_dir, label, naming, arguments, notes, files.sha256(path)).run_id
 
@@ -123,14 +120,11 @@ def import_trace(
     digest: str | None = None,
     one: OneOf | None = None,
 ) -> Imported:
-    """The same, with what a job keeps of it.
+    """The same, with what a job keeps of it. Raises SeveralProcesses: the trace has several, and none was chosen.
 
     Args:
         digest: SHA-256 of the file, which is kept with the run.
         one: the process that is imported, of a trace of several.
-
-    Raises:
-        SeveralProcesses: the trace has several, and none was chosen.
     """
     whole = KinetoReport(path, notes)
     parts = whole.ranks()

@@ -61,7 +61,7 @@ _OF_CALLS: Final = ("globalTid", "correlationId", "start")
 
 
 class KinetoReport(Report):
-    """The tables of a trace.
+    """The tables of a trace. Raises ReportError: the file cannot be read, or is no trace.
 
     Args:
         path: `.json` or `.json.gz`, as `export_chrome_trace` writes it.
@@ -74,9 +74,6 @@ class KinetoReport(Report):
         operations: PyTorch's operators.
         collectives: communication kernels with their arguments.
         events: number of events in the file.
-
-    Raises:
-        ReportError: the file cannot be read, or is no trace.
     """
 
     def __init__(self, path: Path, notes: Notes) -> None:

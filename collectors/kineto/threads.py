@@ -41,11 +41,7 @@ class Threads:
         return _codes([event.pid for event in events], self._process_codes)
 
     def global_ids(self, events: Sequence[Event]) -> Int64s:
-        """The global id of the thread of each event.
-
-        Raises:
-            ReportError: the trace has more threads than global ids.
-        """
+        """The global id of the thread of each event. Raises ReportError: the trace has more threads than global ids."""
         process = self.process_codes(events)
         pair = process << 32 | _codes([event.tid for event in events], self._thread_keys)
         distinct, inverse = np.unique(pair, return_inverse=True)

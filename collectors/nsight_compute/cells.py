@@ -80,16 +80,12 @@ class _Place:
 
 
 def cells_of(launches: Sequence[ProfiledLaunch], workload: str, naming: Naming | None, notes: Notes) -> Placed:
-    """Assign the launches of a report to cells.
+    """Assign the launches of a report to cells. Raises NamingError: the naming's pattern takes too long.
 
     Args:
-        launches: launches in profiling order.
         workload: name of the workload if no range gives one.
         naming: finds the ranges that name a variant; None for this project's ranges.
         notes: receives counts of launches that are left out.
-
-    Raises:
-        NamingError: the naming's pattern takes too long.
     """
     if naming is not None:
         by_range = _cells_by_range(launches, workload, naming, notes)

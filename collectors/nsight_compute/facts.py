@@ -149,7 +149,6 @@ def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequenc
     Args:
         path: the report. Its modification time is used if it does not hold the time of the capture.
         launches: the report's launches, at least one.
-        arguments: command line of the import.
         notes: receives a note if the report does not hold the time of the capture.
     """
     header = read_header(path)

@@ -72,12 +72,8 @@ def _begins(path: Path, *beginnings: bytes) -> bool:
 
 
 def read_report(path: Path) -> Report:
-    """Read a report's launches by NVIDIA's reader in a separate process.
-
-    Raises:
-        ReportError: the reader is not installed, or the file is not a report, is truncated, damaged or too large, or holds no
-            launch.
-    """
+    """Read a report's launches by NVIDIA's reader in a separate process. Raises ReportError: the reader is not
+    installed, or the file is not a report, is truncated, damaged or too large, or holds no launch."""
     if is_printed(path):
         raise ReportError(
             f"{path.name}: printed output of ncu, not a report; import the .ncu-rep that it was printed from, or {_CURE}=report"
@@ -122,14 +118,11 @@ def _content(path: Path) -> dict[str, Any] | None:
 
 
 def tables_of(path: Path, variants: Iterable[Mapping[Any, Any]]) -> Tables:
-    """Return the tables of a report for the cells of this project's NVTX ranges, one execution per cell.
+    """Return the tables of a report for the cells of this project's NVTX ranges, one execution per cell. Raises
+    ReportError: as for `read_report`, or no launch was inside such a range.
 
     Args:
-        path: the `.ncu-rep`.
         variants: rows of `variants`, whose sources the instructions come from.
-
-    Raises:
-        ReportError: as for `read_report`, or no launch was inside such a range.
     """
     report = read_report(path)
     placed = cells_of(report.launches, path.stem, None, Notes())
@@ -143,19 +136,12 @@ def tables_of(path: Path, variants: Iterable[Mapping[Any, Any]]) -> Tables:
 def import_report(
     path: Path, data_dir: Path, label: str, range_naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
 ) -> str:
-    """Write a report as a run.
+    """Write a report as a run. Returns the run's id.
 
     Args:
         path: the `.ncu-rep`.
-        data_dir: folder that the run's folder is written to.
-        label: the user's name for the run.
         range_naming: finds the NVTX ranges that name a variant; None for this project's ranges. Without ranges, each kernel is a
             variant.
-        arguments: command line, kept with the run.
-        notes: receives the diagnostics, which are also stored in the run.
-
-    Returns:
-        the run's id.
 
     Raises:
         ReportError: the file is not a report, or cannot be read.

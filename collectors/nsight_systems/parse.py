@@ -25,18 +25,11 @@ _COMPRESSION_LEVEL: Final = 1
 def import_report(
     path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
 ) -> str:
-    """Write a report as a run.
+    """Write a report as a run. Returns the run's id.
 
     Args:
         path: `.sqlite`, `.nsys-rep`, `.qdrep`, or a folder of parquet files.
-        data_dir: folder that the run's folder is written to.
-        label: the user's name for the run.
         naming: finds the NVTX ranges that measure a variant; None for no such ranges.
-        arguments: command line, kept with the run.
-        notes: receives the diagnostics, which are also stored in the run.
-
-    Returns:
-        the run's id.
 
     Raises:
         ReportError: the file is not a report, or cannot be read.
@@ -92,10 +85,8 @@ def run_facts(
     """Return the columns of `run` except run_id, schema_version and label.
 
     Args:
-        report: the open report.
         started: start of the capture, UTC.
         devices: (process, CUDA ordinal) -> rows of device work.
-        arguments: command line of the import.
     """
     system = dict.fromkeys(_SYSTEM_COLUMNS.values(), "")
     for row in report.rows("TARGET_INFO_SYSTEM_ENV", [], ["name", "value"]):
@@ -256,11 +247,7 @@ def take_over_messages(report: Report, notes: Notes) -> None:
 
 
 def tell_what_is_not_taken(report: Report, notes: Notes) -> None:
-    """Note the tables of events that the report has and a run cannot hold.
-
-    Raises:
-        ReportError: the file is damaged.
-    """
+    """Note the tables of events that the report has and a run cannot hold. Raises ReportError: the file is damaged."""
     tables = {what: [name for name in names.split() if report.has_rows(name)] for what, names in _LEFT_OUT.items()}
     listed = ", ".join(f"{what} ({', '.join(names)})" for what, names in tables.items() if names)
     if listed:

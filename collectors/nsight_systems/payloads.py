@@ -79,11 +79,7 @@ class _Layout(NamedTuple):
 
 
 def read_payloads(report: Report, notes: Notes) -> Payloads:
-    """The payloads of NCCL's ranges; none where the report has none.
-
-    Raises:
-        ReportError: the file is damaged.
-    """
+    """The payloads of NCCL's ranges; none where the report has none. Raises ReportError: the file is damaged."""
     layouts = _layouts(report)
     parts: list[dict[str, Int64s]] = [{name: np.empty(0, np.int64) for name in _NAMES}]
     if layouts and report.has("NVTX_EVENTS", "binaryData"):

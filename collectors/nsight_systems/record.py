@@ -27,18 +27,12 @@ NAME: Final = "nsight_systems"
 def record(
     request: Request, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None, *, inside: str
 ) -> tuple[str, int]:
-    """Record under `nsys` and write the run.
+    """Record under `nsys` and write the run. Returns the run's id, and the number of the signal that interrupted it or
+    0.
 
     Args:
-        request: what to record.
-        data_dir: folder that the run's folder is written to.
-        label: the user's name for the run.
-        arguments: command line, kept with the run.
         stop: receives signals; None to install handlers for this recording.
         inside: name of the collector that records under the tool.
-
-    Returns:
-        the run's id, and the number of the signal that interrupted it or 0.
 
     Raises:
         CollectorError: the recording under `nsys` wrote no run, or `nsys` no report.
@@ -80,21 +74,13 @@ def profile(
     stop: Stop | None = None,
     notes: Notes | None = None,
 ) -> tuple[str, int]:
-    """Run a command under `nsys`, and import the report as a run.
+    """Run a command under `nsys`, and import the report as a run. Returns the run's id, and the command's exit code.
 
     Args:
-        import_report: see `warpladder.collectors.nsight_systems.parse`.
-        command: the program and its arguments.
-        data_dir: folder that the run's folder is written to.
         label: the user's name for the run; if empty, the program's name.
         naming: finds the NVTX ranges that measure a variant; None for no such ranges.
         keep: path for a copy of the report; None to delete the report.
-        arguments: command line, kept with the run.
         stop: receives signals, which are forwarded to `nsys`; it ends the command and writes its report.
-        notes: receives the diagnostics, which are also stored in the run.
-
-    Returns:
-        the run's id, and the command's exit code.
 
     Raises:
         CollectorError: `nsys` or the program does not exist, or no report was written.

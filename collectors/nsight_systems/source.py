@@ -59,14 +59,12 @@ _MARKS: Final = frozenset(
 
 class SqliteReport(Report):
     """A SQLite export, opened read-only and immutable. The bytes of `binaryData` are texts of hexadecimal digits.
+    Raises ReportError: the file is not a SQLite export, or is damaged.
 
     Args:
         path: a database without a `-wal` or `-journal` file that no program has open, as `settled` returns it.
         name: the file's name, for messages.
         remarks: remarks returned by `settled`.
-
-    Raises:
-        ReportError: the file is not a SQLite export, or is damaged.
     """
 
     def __init__(self, path: Path, name: str, remarks: Sequence[tuple[str, str]] = ()) -> None:
@@ -149,11 +147,8 @@ class ParquetReport(Report):
 
 @contextmanager
 def open_report(path: Path, name: str = "") -> Iterator[Report]:
-    """Open a report for the duration of the block. Messages call it `name`, else the name of the file.
-
-    Raises:
-        ReportError: the file is not a report or is damaged, or `nsys` is needed for the export and not found.
-    """
+    """Open a report for the duration of the block. Messages call it `name`, else the name of the file. Raises
+    ReportError: the file is not a report or is damaged, or `nsys` is needed for the export and not found."""
     name = name or path.name
     is_folder, head = _looked_at(path)
     if is_folder:
@@ -182,11 +177,8 @@ def open_report(path: Path, name: str = "") -> Iterator[Report]:
 
 
 def exported(path: Path, folder: Path) -> Path:
-    """The report itself, or what `nsys export` makes of a `.nsys-rep` or `.qdrep` in a folder.
-
-    Raises:
-        ReportError: the file cannot be read, or `nsys` is needed for the export and not found.
-    """
+    """The report itself, or what `nsys export` makes of a `.nsys-rep` or `.qdrep` in a folder. Raises ReportError: the
+    file cannot be read, or `nsys` is needed for the export and not found."""
     _, head = _looked_at(path)
     return export(path, _made_by(head), folder) if head.startswith(_NSYS_MAGIC) else path
 
@@ -276,13 +268,11 @@ Remarks: TypeAlias = Sequence[tuple[str, str]]
 
 @contextmanager
 def settled(path: Path) -> Iterator[tuple[Path, Remarks]]:
-    """Yield the path of a database with all committed changes, and remarks. Valid for the duration of the block.
+    """Yield the path of a database with all committed changes, and remarks. Valid for the duration of the block. Raises
+    ReportError: a write to the database was interrupted, another program is writing to it, or it cannot be copied.
 
     A `-wal` beside it holds changes that are not in it yet, and a `-journal` undoes an interrupted write. SQLite reads a `-wal` only if it may write beside the database. So both files are copied to a temporary folder and joined
     there. The user's files stay unchanged.
-
-    Raises:
-        ReportError: a write to the database was interrupted, another program is writing to it, or it cannot be copied.
     """
     # For a symbolic link, SQLite keeps them beside the link's target.
     database = path.resolve()
@@ -332,11 +322,7 @@ def _state(file: Path) -> tuple[int, int]:
 
 
 def _join(copy: Path, name: str, wal: str) -> tuple[str, str]:
-    """Move the changes in the -wal of a copy into the copy.
-
-    Returns:
-        severity and text of a remark.
-    """
+    """Move the changes in the -wal of a copy into the copy. Returns severity and text of a remark."""
     try:
         with closing(sqlite3.connect(copy)) as database:
             pages = database.execute("pragma wal_checkpoint").fetchone()[1]
@@ -356,14 +342,11 @@ _EXPORT_TIMEOUT_S: Final = 1800
 
 def export(report: Path, made_by: str, folder: Path) -> Path:
     """Export a report as a folder of parquet files, or as SQLite if this `nsys` cannot write parquet. Return the path.
+    Raises ReportError: `nsys` is not found, or cannot read the report.
 
     Args:
         report: `.nsys-rep` or `.qdrep`.
         made_by: the version that wrote the report, for the message; may be empty.
-        folder: folder for the export.
-
-    Raises:
-        ReportError: `nsys` is not found, or cannot read the report.
     """
     elsewhere = f"export it where it was made: nsys export --type sqlite {report.name}"
     if NSYS.path is None:

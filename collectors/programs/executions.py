@@ -42,7 +42,8 @@ def execution_text(number: int) -> str:
 
 
 class ProgramsReport(Report):
-    """A report of `warpladder.collectors.programs.traced`, with this project's ranges around the work of each execution.
+    """A report of `warpladder.collectors.programs.traced`, with this project's ranges around the work of each
+    execution. Raises ReportError: the file is damaged.
 
     Every thread of a program that called CUDA or opened a range during an execution gets the four ranges workload > case >
     variant > sample, as long as the execution. So its work is attributed to the program, by whichever thread it was launched. The
@@ -51,9 +52,6 @@ class ProgramsReport(Report):
     Args:
         inner: the report.
         cells: cell and round of each execution, by its number.
-
-    Raises:
-        ReportError: the file is damaged.
     """
 
     def __init__(self, inner: Report, cells: Sequence[tuple[Cell, int]]) -> None:

@@ -157,14 +157,12 @@ class Program:
 
 
 def parse(text: str, *, shell: bool = False) -> Program:
-    """Split a command line into words, as a shell does.
+    """Split a command line into words, as a shell does. Raises Error: there is no program in it, its quotes are not
+    closed, or it needs a shell.
 
     Args:
         text: a command line such as `./solver 2048`.
         shell: run it by `/bin/sh`, so that pipes and variables work.
-
-    Raises:
-        Error: there is no program in it, its quotes are not closed, or it needs a shell.
     """
     if not text.strip():
         raise Error("an empty command: name a program, as in: warpladder versus './old 2048' './new 2048'")
@@ -186,11 +184,7 @@ def parse(text: str, *, shell: bool = False) -> Program:
 
 
 def parse_all(texts: Sequence[str], *, shell: bool = False) -> tuple[Program, ...]:
-    """Parse the command lines to compare.
-
-    Raises:
-        Error: there are fewer than two, or one cannot be measured.
-    """
+    """Parse the command lines to compare. Raises Error: there are fewer than two, or one cannot be measured."""
     if len(texts) < 2:
         count = "no program" if not texts else "one program"
         raise Error(
@@ -249,8 +243,6 @@ def variant_rows(cells: Sequence[Cell], programs: Sequence[Program], paths: Sequ
     """Rows of `variants`: the programs are the rungs of a ladder, in their order.
 
     Args:
-        cells: the cell of each program.
-        programs: the programs.
         paths: file of each program; None where there is none.
     """
     every = zip(cells, programs, paths, strict=True)

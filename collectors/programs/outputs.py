@@ -101,7 +101,6 @@ def failure(ended: Ended, timeout_s: float, stderr: Path) -> Failed | None:
 
     Args:
         ended: how it ended.
-        timeout_s: seconds that it may take.
         stderr: file with its messages.
     """
     if not ended.problem and ended.code == 0:

@@ -68,14 +68,12 @@ _STDERR: Final = 2
 
 
 class Launcher:
-    """The process that runs programs. It ends with this process, and everything that it started with it.
+    """The process that runs programs. It ends with this process, and everything that it started with it. Raises
+    CollectorError: the process cannot be started.
 
     Args:
         check: called before a program runs and meanwhile; an exception that it raises ends the wait.
         told: called where a program has exited, and what it started runs on for seconds.
-
-    Raises:
-        CollectorError: the process cannot be started.
     """
 
     def __init__(
@@ -94,11 +92,7 @@ class Launcher:
             ) from error
 
     def run(self, launch: Launch) -> Ended:
-        """Run a program and return how it ended.
-
-        Raises:
-            CollectorError: the process that runs the programs died.
-        """
+        """Run a program and return how it ended. Raises CollectorError: the process that runs the programs died."""
         self._check()
         try:
             self._connection.send(launch)
@@ -226,19 +220,11 @@ def record(
     stop: Stop,
     show: ShowProgress,
 ) -> str:
-    """Measure the programs and write the run.
+    """Measure the programs and write the run. Returns the run's id.
 
     Args:
-        request: what to compare.
         profiler: runs the programs once more for a trace; None for the clock of the host alone.
-        data_dir: folder that the run's folder is written to.
-        label: the user's name for the run.
-        arguments: command line, kept with the run.
         stop: receives signals; a run that they interrupt holds the rounds that were done.
-        show: receives the progress.
-
-    Returns:
-        the run's id.
 
     Raises:
         StoreError: the data folder cannot be written. This is checked before measuring; later the message names another
@@ -296,11 +282,7 @@ class _Measurement:
     """The programs that are measured together.
 
     Args:
-        request: what to compare.
         paths: file of each program; None where there is none.
-        folder: folder for the outputs.
-        journal: receives results and samples.
-        show: receives the progress.
 
     Attributes:
         ok: cells that have not failed, in the order of the programs.

@@ -102,7 +102,6 @@ def run(launch: Launch, *, whole_tree: bool = True, tell: Callable[[Waiting], No
     """Run a program, and wait until all its processes have ended. Kills them if they take too long or print too much.
 
     Args:
-        launch: the program.
         whole_tree: wait for all descendants; every child of this process must then be the program's. Otherwise only the program's
             process group is waited for: other processes may belong to a profiler.
         tell: called once if what the program left still runs some seconds after its exit.
@@ -312,11 +311,8 @@ def _in_group(group: int) -> list[int]:
 def _follow(
     tree: _Tree, output: _Output, wake: int, stderr: int, deadline_ns: int, tell: Callable[[Waiting], None]
 ) -> tuple[int, str, tuple[str, ...]]:
-    """Read the output until no process is left. Kills them at the deadline, or if they print too much.
-
-    Returns:
-        The time at which the last one had ended, by `time.perf_counter_ns`; `Ended.problem`; and `Ended.leftovers`.
-    """
+    """Read the output until no process is left. Kills them at the deadline, or if they print too much. Returns the time
+    at which the last one had ended, by `time.perf_counter_ns`; `Ended.problem`; and `Ended.leftovers`."""
     poll = select.poll()
     poll.register(wake, select.POLLIN)
     poll.register(output.pipe, select.POLLIN)
@@ -356,11 +352,7 @@ def begin() -> None:
 
 
 def main(connection: int) -> None:
-    """Run what the recorder asks for, until it closes the pipe.
-
-    Args:
-        connection: file descriptor of the pipe.
-    """
+    """Run what the recorder asks for, until it closes the pipe."""
     begin()
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.set_inheritable(connection, False)

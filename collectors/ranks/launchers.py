@@ -172,16 +172,10 @@ def processors_of(rank: int, may_use: Sequence[set[int]]) -> int:
 
 
 class RankedChild(Child):
-    """The ranks that share cases, under their launcher. Rank 0 answers.
+    """The ranks that share cases, under their launcher. Rank 0 answers. Raises ChildLost: the ranks did not start.
 
     Args:
-        launcher: starts them.
-        collector: name of the collector.
-        ranks: number of ranks.
         check: called while they start; an exception that it raises ends the wait.
-
-    Raises:
-        ChildLost: the ranks did not start.
     """
 
     def __init__(self, launcher: Launcher, collector: str, ranks: int, check: Callable[[], None]) -> None:
@@ -266,7 +260,6 @@ def why_ended(output: str, ranks: Sequence[Started], exit_code: int | None) -> t
     Args:
         output: output of the launcher and the ranks.
         ranks: host and process id of each rank; MPICH's messages name these.
-        exit_code: the launcher's exit code.
     """
     marked = [line.split(MARK, 1)[1] for line in output.splitlines() if MARK in line]
     if marked:

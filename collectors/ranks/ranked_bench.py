@@ -49,7 +49,6 @@ class Local:
 
     Args:
         makes: makes its bench, by kind of variant.
-        communicator: communicator of all ranks.
     """
 
     def __init__(self, makes: Mapping[str, MakeBench], communicator: BenchCommunicator) -> None:
@@ -203,7 +202,6 @@ class RankedBench:
     """The shares of a case on the benches of all ranks.
 
     Args:
-        ranks: all ranks.
         ref: identifies the workload to each rank.
         kind: kind of the variants that the bench runs.
         workload, case, inputs: the whole case, as for every bench.

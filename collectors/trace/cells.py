@@ -67,14 +67,8 @@ class Cells:
         self._codes[column][at] = np.array(codes, np.int64)[place]
 
     def name(self, naming: Naming, default_workload: str) -> int:
-        """Set the cells of the ranges that the pattern matches.
-
-        Returns:
-            the number of ranges that it matches.
-
-        Raises:
-            NamingError: the pattern takes too long.
-        """
+        """Set the cells of the ranges that the pattern matches. Returns the number of ranges that it matches. Raises
+        NamingError: the pattern takes too long."""
         self._cells, of_text = distinct(naming.name(self._ranges.texts, default_workload))
         if not self._cells:
             return 0

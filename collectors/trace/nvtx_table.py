@@ -115,8 +115,6 @@ def range_rows(
     """Make the rows of table `ranges`, in pieces.
 
     Args:
-        report: that the ranges are of.
-        ranges: all ranges.
         own: device work launched inside a range, on the range's thread.
         by_time: device work attributed by time; `thread` is the range's thread.
         cells: columns workload, variant, config, case, scope and round; null for a range that measures no cell.

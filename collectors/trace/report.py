@@ -113,22 +113,16 @@ class Report(ABC):
         return thread_of(global_ids)
 
     def has_rows(self, table: str) -> bool:
-        """Whether the report has the table, and the table has a row.
-
-        Raises:
-            ReportError: the file is damaged.
-        """
+        """Whether the report has the table, and the table has a row. Raises ReportError: the file is damaged."""
         return table in self.columns and self._has_rows(table)
 
     def batches(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows of a table, read ahead in a thread. A missing column is null; a missing table has no rows.
+        Raises ReportError: the file is damaged.
 
         Returns:
             record batches of at most `BATCH_ROWS` rows: int64 columns (nulls stay null), then text columns (null becomes ""). A
             text column is strings, or a dictionary if the report has one.
-
-        Raises:
-            ReportError: the file is damaged.
         """
         present = self.columns.get(table, frozenset())
         columns = ([name for name in integers if name in present], [name for name in texts if name in present])

@@ -67,16 +67,11 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
 def add_trace(
     writer: RunWriter, report: Report, samples: pd.DataFrame, notes: Notes
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Write the trace tables of a recording.
+    """Write the trace tables of a recording. Returns table `samples` with the trace's device times, and rows of
+    `diagnostics`.
 
     Args:
-        writer: writer of the run.
-        report: the captured trace.
         samples: table `samples`, timed by CUDA events.
-        notes: receives diagnostics about the trace.
-
-    Returns:
-        table `samples` with the trace's device times, and rows of `diagnostics`.
     """
     written = write_tables(report, writer, None, "", notes)
     retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
@@ -208,7 +203,8 @@ KEY: Final = [*_CELL, "cache", "twin", "round"]
 
 
 def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
-    """Compute the device time of each of this project's samples.
+    """Compute the device time of each of this project's samples. Returns columns `KEY` and duration_ns (int64); for a
+    repeated sample, the last one.
 
     Work attributed by time counts too, such as the work of PyTorch's backward pass, which is launched on its own thread.
 
@@ -218,9 +214,6 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
 
     Args:
         ranges: rows of table `ranges`, in pieces.
-
-    Returns:
-        columns `KEY` and duration_ns (int64); for a repeated sample, the last one.
     """
     table = pa.concat_tables(ranges)
     inner = table.filter(_matching(table["text"], f"^{EXECUTIONS_TEXT.pattern}$"))
@@ -255,14 +248,12 @@ def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
 
 
 def retimed(samples: pd.DataFrame, traced: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Replace the device times of samples with the times of the trace.
+    """Replace the device times of samples with the times of the trace. Returns table `samples` without device samples
+    that the trace lacks, and rows of `diagnostics`.
 
     Args:
         samples: table `samples` of the recording, with device times by CUDA events.
         traced: result of `traced_samples`.
-
-    Returns:
-        table `samples` without device samples that the trace lacks, and rows of `diagnostics`.
     """
     on_device = (samples["scope"] == "device").to_numpy()
     joined = samples[on_device].merge(traced, on=KEY, how="left", suffixes=("", "_traced"))

@@ -68,14 +68,12 @@ def files_now(files: Sequence[Path]) -> dict[Path, str]:
 
 
 def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
-    """The snapshot of files that this process has loaded.
+    """The snapshot of files that this process has loaded. Raises OSError: the source of a kernel cannot be read any
+    more.
 
     Args:
         files: the user's files.
         workloads: those that they declare.
-
-    Raises:
-        OSError: the source of a kernel cannot be read any more.
     """
     variants = {(workload.name, variant.name): variant for workload in workloads for variant in workload.variants}
     kernels = {variant.source_text for variant in variants.values() if isinstance(variant, CudaVariant)}

@@ -19,11 +19,7 @@ _NOTES: Final = ".notes.json"
 
 
 def rename(run: Run, label: str) -> None:
-    """Give a run another label. Its id and its folder stay.
-
-    Raises:
-        StoreError: the run ships, or cannot be written.
-    """
+    """Give a run another label. Its id and its folder stay. Raises StoreError: the run ships, or cannot be written."""
     _refuse_shipped(run)
     file = run.path / f"run{SUFFIX}"
     table = pq.read_table(file)
@@ -42,10 +38,7 @@ def rename(run: Run, label: str) -> None:
 
 def delete(run: Run) -> None:
     """Remove the folder of a run, the ranks of a job too. It is hidden first, so that no half of it is ever listed.
-
-    Raises:
-        StoreError: the run ships, or cannot be removed.
-    """
+    Raises StoreError: the run ships, or cannot be removed."""
     _refuse_shipped(run)
     hidden = run.path.with_name(f".deleted-{run.path.name}")
     try:
@@ -61,11 +54,8 @@ def notes(folders: Iterable[Path]) -> dict[Path, str]:
 
 
 def set_note(run: Run, text: str) -> None:
-    """Keep a note about a run beside it; an empty one removes it.
-
-    Raises:
-        StoreError: the run ships, or its data folder cannot be written.
-    """
+    """Keep a note about a run beside it; an empty one removes it. Raises StoreError: the run ships, or its data folder
+    cannot be written."""
     _refuse_shipped(run)
     folder, every = run.path.parent, _notes_of(run.path.parent)
     every = {**every, run.path.name: text.strip()}

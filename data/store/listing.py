@@ -26,11 +26,8 @@ _LEAST_INDEXED: Final = 100  # runs of a folder; fewer are read faster than they
 
 
 def folder(text: str | Path) -> Path:
-    """A data folder as a user wrote it.
-
-    Raises:
-        StoreError: it is empty, which would stand for the working directory, or a link that leads to itself.
-    """
+    """A data folder as a user wrote it. Raises StoreError: it is empty, which would stand for the working directory, or
+    a link that leads to itself."""
     if not str(text).strip():
         raise StoreError('--data-dir "": names no folder; write --data-dir . for the working directory')
     path = Path(text)
@@ -174,11 +171,8 @@ def _written_at(run: Run) -> float:
 
 
 def find_run(name: str, folders: Sequence[Path]) -> Run:
-    """The run of that id or label, or at that path. Of several with one label, the one that was recorded or imported last.
-
-    Raises:
-        StoreError: there is none, or it cannot be opened.
-    """
+    """The run of that id or label, or at that path. Of several with one label, the one that was recorded or imported
+    last. Raises StoreError: there is none, or it cannot be opened."""
     places = [Path(name), *(folder / name for folder in folders)] if "\0" not in name else []
     for path in places:
         if os.path.lexists(path / f"run{SUFFIX}"):
@@ -299,11 +293,8 @@ def _read_run(path: Path) -> Run:
 
 
 def _checked(run: Run) -> Run:
-    """The run without the tables that are too large to be read.
-
-    Raises:
-        StoreError: something is wrong with a table, or a table without which nothing can be shown is too large.
-    """
+    """The run without the tables that are too large to be read. Raises StoreError: something is wrong with a table, or
+    a table without which nothing can be shown is too large."""
     checker = checks.Checker()
     left_out: dict[str, str] = {}
     for name in run.tables:
@@ -335,11 +326,8 @@ _TEXT_BYTES_A_GROUP: Final = 1_000_000_000
 
 
 def foreign_columns(file: Path) -> tuple[frozenset[str], int]:
-    """Names of the columns of a parquet file that is not a run's, and how many rows it has.
-
-    Raises:
-        StoreError: the file is not parquet.
-    """
+    """Names of the columns of a parquet file that is not a run's, and how many rows it has. Raises StoreError: the file
+    is not parquet."""
     try:
         if problem := kind_problem(file):  # opening a FIFO would wait for a writer
             raise StoreError(f"{file.name}: {problem}; export the report again")
@@ -352,12 +340,10 @@ def foreign_columns(file: Path) -> tuple[frozenset[str], int]:
 def scan_foreign(
     file: Path, integers: Sequence[str], texts: Sequence[str], batch_rows: int, text_limit: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a parquet file that is not a run's, batch by batch, its texts cut to `text_limit` characters.
+    """Rows of a parquet file that is not a run's, batch by batch, its texts cut to `text_limit` characters. Raises
+    StoreError: the file is damaged, or a text column unpacks to more than it should.
 
     Texts come as dictionaries, so that a text in a million rows is stored once.
-
-    Raises:
-        StoreError: the file is damaged, or a text column unpacks to more than it should.
     """
     names = [*integers, *texts]
     try:

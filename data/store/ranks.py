@@ -67,11 +67,8 @@ def joined(job: Path, ranks: Sequence[int], name: str) -> pa.Table:
 
 
 def written(path: Path) -> Run:
-    """A run that this project has just written, without the check of its values, which takes as long as to import a small rank.
-
-    Raises:
-        StoreError: it has no readable table `run`.
-    """
+    """A run that this project has just written, without the check of its values, which takes as long as to import a
+    small rank. Raises StoreError: it has no readable table `run`."""
     run = glance(path)
     if isinstance(run, BadRun):
         raise StoreError(run.reason)
@@ -79,11 +76,7 @@ def written(path: Path) -> Run:
 
 
 def open_rank(job: Run, rank: int) -> Run:
-    """Open the run of a rank.
-
-    Raises:
-        StoreError: the job has no such rank, or its run cannot be read.
-    """
+    """Open the run of a rank. Raises StoreError: the job has no such rank, or its run cannot be read."""
     path = folder_of(job.path, rank)
     if not path.is_dir():
         raise StoreError(f"{job.run_id}: has no profile of rank {rank}; table ranks has the reason")
@@ -153,11 +146,8 @@ class RanksOfJob(Run):
 
 
 def ranks_of(job: Run, ranks: Sequence[int]) -> RanksOfJob:
-    """A job with the traces of some of its ranks.
-
-    Raises:
-        StoreError: the job has no profile of one of them, or it cannot be read.
-    """
+    """A job with the traces of some of its ranks. Raises StoreError: the job has no profile of one of them, or it
+    cannot be read."""
     clocks = {row["rank"]: row for row in job.records("ranks")}
     parts: list[_Part] = []
     ranges = operations = 0

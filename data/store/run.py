@@ -48,11 +48,7 @@ class Run:
 
     @cached_property
     def timed(self) -> frozenset[str]:
-        """Workloads of a run that has samples.
-
-        Raises:
-            StoreError: a file is damaged.
-        """
+        """Workloads of a run that has samples. Raises StoreError: a file is damaged."""
         return frozenset(self.table("cases", ["workload"])["workload"]) if self.rows("samples") else frozenset()
 
     def state(self, *names: str) -> Hashable:
@@ -60,41 +56,33 @@ class Run:
         return tuple(_state(f"{self.path}/{name}{SUFFIX}") for name in names)
 
     def rows(self, name: str) -> int:
-        """How many rows a table has, without reading them.
-
-        Raises:
-            StoreError: the file is damaged.
-        """
+        """How many rows a table has, without reading them. Raises StoreError: the file is damaged."""
         if name not in self.tables:
             return 0
         with opened(self._file(name)) as parquet:
             return int(parquet.metadata.num_rows)
 
     def table(self, name: str, columns: Sequence[str] | None = None, *, categories: bool = False) -> "pd.DataFrame":
-        """Rows of a table; no rows where the run has no such table.
+        """Rows of a table; no rows where the run has no such table. Raises StoreError: the file is damaged, or its
+        columns do not match the schema.
 
         Args:
             name: a table of the schema.
             columns: the columns wanted; all when None.
             categories: text columns as pandas categories, which a long table is grouped by many times faster.
-
-        Raises:
-            StoreError: the file is damaged, or its columns do not match the schema.
         """
         table = schema.TABLES[name]
         column_names = list(columns) if columns is not None else [column.name for column in table.columns]
         return as_frame(table, self._arrow(name, column_names, categories))
 
     def arrow(self, name: str, columns: Sequence[str], of: Mapping[str, str] | None = None) -> pa.Table:
-        """Columns of a table, without the copies that a data frame makes. The chunks of a text column share one dictionary.
+        """Columns of a table, without the copies that a data frame makes. The chunks of a text column share one
+        dictionary. Raises StoreError: as `table` does.
 
         Args:
             name: a table of the schema.
             columns: the columns wanted.
             of: the values of text columns in the rows wanted; None for all rows.
-
-        Raises:
-            StoreError: as `table` does.
         """
         values = of or {}
         rows = self._arrow(name, list(dict.fromkeys([*columns, *values])), categories=True)
@@ -103,20 +91,13 @@ class Run:
         return rows.select(columns)
 
     def records(self, name: str) -> list[dict[str, Any]]:
-        """Every row of a short table as a mapping, with None for a null.
-
-        Raises:
-            StoreError: as `table` does.
-        """
+        """Every row of a short table as a mapping, with None for a null. Raises StoreError: as `table` does."""
         rows: list[dict[str, Any]] = self._arrow(name, schema.TABLES[name].arrow.names, categories=False).to_pylist()
         return rows
 
     def scan(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The same in pieces of at most a million rows, for columns that need not be kept in memory.
-
-        Raises:
-            StoreError: as `table` does.
-        """
+        """The same in pieces of at most a million rows, for columns that need not be kept in memory. Raises StoreError:
+        as `table` does."""
         if name in self.tables:
             with opened(self._file(name)) as parquet:
                 check_columns(self._file(name), schema.TABLES[name], parquet.schema_arrow)

@@ -89,7 +89,6 @@ def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFi
     """A parquet file of a run.
 
     Args:
-        file: the file.
         categories: the table whose text columns are read as dictionaries; None for none.
 
     Raises:
@@ -167,11 +166,8 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def conform(name: str, rows: Rows) -> pa.Table:
-    """Rows as an Arrow table of exactly a schema table's columns, in its order and types.
-
-    Raises:
-        StoreError: a column is missing, foreign, of another type, null where it may not be, or outside its closed set.
-    """
+    """Rows as an Arrow table of exactly a schema table's columns, in its order and types. Raises StoreError: a column
+    is missing, foreign, of another type, null where it may not be, or outside its closed set."""
     table = schema.TABLES[name]
     if isinstance(rows, pa.Table):
         names: Iterable[str] = rows.column_names
@@ -221,11 +217,7 @@ def _encodable(rows: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> Rows:
 
 
 def frame(name: str, rows: Rows) -> "pd.DataFrame":
-    """Rows as a data frame, as `Run.table` returns it.
-
-    Raises:
-        StoreError: as of `conform`.
-    """
+    """Rows as a data frame, as `Run.table` returns it. Raises StoreError: as of `conform`."""
     return as_frame(schema.TABLES[name], conform(name, rows))
 
 

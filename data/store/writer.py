@@ -26,7 +26,8 @@ _PAGE_OF_CODE: Final = 64 << 20
 
 
 class RunWriter:
-    """Writes one run, table by table, and makes it visible only by `commit`.
+    """Writes one run, table by table, and makes it visible only by `commit`. Raises StoreError: the folder cannot be
+    written, the run exists, or rows do not fit the schema.
 
     Used as a context manager: leaving the block without `commit` removes what was written.
 
@@ -35,9 +36,6 @@ class RunWriter:
         run_id: name of the folder.
         compression_level: of zstd. Low for a trace of millions of rows, where level 9 takes longer than all the rest.
         staging: the folder of a dead writer, to be written again; None for a new folder.
-
-    Raises:
-        StoreError: the folder cannot be written, the run exists, or rows do not fit the schema.
     """
 
     def __init__(self, data_dir: Path, run_id: str, compression_level: int = 9, staging: Staging | None = None) -> None:
@@ -77,13 +75,10 @@ class RunWriter:
 
     def commit(self, durable: bool = False) -> Path:
         """Close every table and rename the run into place. If another run has taken its id meanwhile, the id becomes
-        `<run_id>-2`.
+        `<run_id>-2`. Returns the folder of the run.
 
         Args:
             durable: come back only when the disk itself has the run. Its name is on the disk before the staging folder is gone.
-
-        Returns:
-            The folder of the run.
         """
         if self._run is None:
             raise StoreError(f"{self.path}: has no row in table run; append it before the commit")

@@ -134,16 +134,13 @@ class NotShareable(Exception):
 
 
 def split_evenly(count: int, ranks: int, what: str) -> tuple[tuple[int, int], ...]:
-    """The first item and the number of items of each rank's share. Shares follow one another; the first ones have one item more
-    where needed.
+    """The first item and the number of items of each rank's share. Shares follow one another; the first ones have one
+    item more where needed. Raises NotShareable: a rank would have none.
 
     Args:
         count: number of items.
         ranks: number of shares.
         what: name of the items, for the message.
-
-    Raises:
-        NotShareable: a rank would have none.
     """
     if count < ranks:
         raise NotShareable(f"{count} {what} cannot be shared among {ranks} ranks")
@@ -210,15 +207,12 @@ class Axis:
 
 
 def parse_params(text: str, axes: Sequence[Axis]) -> dict[str, Any]:
-    """Parameters of a case, in the order of the axes.
+    """Parameters of a case, in the order of the axes. Raises AxisError: an axis is unknown, given twice, missing
+    without a default, or given beside the one that it replaces; or a value is not allowed.
 
     Args:
         text: such as `layer=2,batch=64`.
         axes: of the workload.
-
-    Raises:
-        AxisError: an axis is unknown, given twice, missing without a default, or given beside the one that it replaces; or a value is not
-            allowed.
     """
     texts: dict[str, str] = {}
     for part in text.split(","):
@@ -247,13 +241,10 @@ def describe(axes: Sequence[Axis]) -> str:
 
 
 def sweep(axes: Sequence[str]) -> Iterator[str]:
-    """The cases of a sweep, as texts: every combination of the values.
+    """The cases of a sweep, as texts: every combination of the values. Raises AxisError: one is not NAME=VALUE,VALUE.
 
     Args:
         axes: one text for each axis, such as `n=1000,2000,4000`.
-
-    Raises:
-        AxisError: one is not NAME=VALUE,VALUE...
     """
     values: Mapping[str, list[str]] = {}
     for text in axes:

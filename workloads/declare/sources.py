@@ -26,16 +26,14 @@ _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 
 
 def read_source(file: Path, options: Sequence[str] = ()) -> str:
-    """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file.
+    """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file. Raises WorkloadError:
+    an included file is not there, or a folder.
 
     This one text is compiled, recorded and hashed. With `#line`, the places in a compiler's messages are places in the files.
 
     Args:
         file: the source.
         options: options of the compiler; `-I` names folders to search for included files.
-
-    Raises:
-        WorkloadError: an included file is not there, or a folder.
     """
     folders = [Path(folder) for folder in include_folders(options, file)]
     try:
@@ -50,14 +48,12 @@ def read_source(file: Path, options: Sequence[str] = ()) -> str:
 
 
 def include_folders(options: Sequence[str], file: Path | None) -> tuple[str, ...]:
-    """The folders that options name with `-I` or `--include-path`, by their full paths.
+    """The folders that options name with `-I` or `--include-path`, by their full paths. Raises WorkloadError: there is
+    no such folder.
 
     Args:
         options: of the compiler.
         file: the source that relative folders count from; None for code in a string, whose folders count from the current one.
-
-    Raises:
-        WorkloadError: there is no such folder.
     """
     folders = [folder for option, folder in _folders_in(options) if folder]
     base = file.parent if file else Path.cwd()
@@ -123,11 +119,8 @@ class Constants:
         return Constants(self.file, function)
 
     def __getitem__(self, name: str) -> int:
-        """The value of a constant: a literal, or sums, differences, products and quotients of literals and other constants.
-
-        Raises:
-            WorkloadError: the source has no such constant, or its value is something else.
-        """
+        """The value of a constant: a literal, or sums, differences, products and quotients of literals and other
+        constants. Raises WorkloadError: the source has no such constant, or its value is something else."""
         expressions = _expressions(self.file, self.function)
         if name not in expressions:
             where = f" or in {self.function}" if self.function else ""

@@ -178,11 +178,8 @@ def _checked_value(name: str, value: Any) -> Any:
 
 
 def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **more: Any) -> Any:
-    """Call a function of axes, with those that it takes.
-
-    Raises:
-        WorkloadError: it has a parameter without default that is no axis.
-    """
+    """Call a function of axes, with those that it takes. Raises WorkloadError: it has a parameter without default that
+    is no axis."""
     arguments = {**values, **more}
     parameters = inspect.signature(function).parameters
     for name, each in parameters.items():
@@ -259,15 +256,12 @@ def check_role(where: str, role: Any, unknown: Iterable[str], allowed: Iterable[
 
 
 def checked_configs(where: str, configs: Any, axes: Iterable[str]) -> tuple[Params, ...]:
-    """The configs of a variant.
+    """The configs of a variant. Raises WorkloadError: there is none, or one is not a dict of numbers and texts by name.
 
     Args:
         where: the variant, for messages.
         configs: what the user gave.
         axes: names of the benchmark's axes, which a config must not hide.
-
-    Raises:
-        WorkloadError: there is none, or one is not a dict of numbers and texts by name.
     """
     if isinstance(configs, str | bytes | Mapping) or not isinstance(configs, Iterable):
         raise WorkloadError(

@@ -181,11 +181,8 @@ def is_measurable(dtype: Any) -> bool:
 
 
 def on_host(value: Any) -> np.ndarray:
-    """The array as NumPy's, with the bits of types that NumPy lacks as unsigned integers.
-
-    Raises:
-        ValueError: its type has no such integers.
-    """
+    """The array as NumPy's, with the bits of types that NumPy lacks as unsigned integers. Raises ValueError: its type
+    has no such integers."""
     dtype = dtype_of(value)
     match library_of(value):
         case "torch":
@@ -215,11 +212,8 @@ def on_host(value: Any) -> np.ndarray:
 
 
 def stored(value: Any) -> tuple[Form, np.ndarray]:
-    """The form of an array that a function gave, and its elements as a bench stores them.
-
-    Raises:
-        ValueError: its elements do not lie without gaps in memory, or its type is not known here.
-    """
+    """The form of an array that a function gave, and its elements as a bench stores them. Raises ValueError: its
+    elements do not lie without gaps in memory, or its type is not known here."""
     array = on_host(value)
     order = _order(array)
     form = Form(library_of(value), dtype_of(value), tuple(array.shape), order)
@@ -347,6 +341,7 @@ def _cupy() -> Any:
 
 def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     """The array that a variant gave, as NumPy's or CuPy's; its memory is shared. A number is an array without axes.
+    Raises WrongOutput: it is no array, or has another type or shape, or lies elsewhere.
 
     In host memory its shape is left to the comparison: it may depend on the inputs.
 
@@ -355,9 +350,6 @@ def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
         value: what the variant gave.
         form: of the output.
         on_gpu: the variant runs on the GPU.
-
-    Raises:
-        WrongOutput: it is no array, or has another type or shape, or lies elsewhere.
     """
     if not on_gpu and not form.shape and form.dtype not in STORAGE:
         value = _scalar(value, np.dtype(form.dtype))

@@ -142,15 +142,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def named_outputs(returned: Any, outputs: Mapping[str, Any], takes_out: bool = False) -> dict[str, Any]:
-    """The outputs of a function, by name.
+    """The outputs of a function, by name. Raises WrongOutput: it is nothing, has another number of outputs, or is not
+    an array, a tuple or a dict.
 
     Args:
         returned: what it returned.
         outputs: the outputs of the reference, by name.
         takes_out: it may write to its parameter `out` in place of returning outputs.
-
-    Raises:
-        WrongOutput: it is nothing, has another number of outputs, or is not an array, a tuple or a dict.
     """
     several = "an array" if len(outputs) == 1 else f"a tuple of the {len(outputs)} outputs, or a dict of them"
     if returned is None:
@@ -198,11 +196,8 @@ def gradient_of(name: str) -> str:
 
 
 def differentiated_of(gradients: bool | Sequence[str], inputs: Mapping[str, Form]) -> tuple[str, ...]:
-    """The inputs whose gradients are computed: those asked for, or all of real numbers.
-
-    Raises:
-        WorkloadError: the inputs are not PyTorch's, or one that was asked for does not hold real numbers.
-    """
+    """The inputs whose gradients are computed: those asked for, or all of real numbers. Raises WorkloadError: the
+    inputs are not PyTorch's, or one that was asked for does not hold real numbers."""
     if not gradients:
         return ()
     if others := [name for name, form in inputs.items() if form.library != "torch"]:

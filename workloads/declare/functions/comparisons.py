@@ -41,11 +41,8 @@ class Comparison:
 
 
 def allclose(*, rtol: float = 0.0, atol: float = 0.0) -> Comparison:
-    """Each element is off by at most `atol`, and `rtol` times the reference's. NaN and infinity are equal to themselves.
-
-    Raises:
-        WorkloadError: neither is above 0.
-    """
+    """Each element is off by at most `atol`, and `rtol` times the reference's. NaN and infinity are equal to
+    themselves. Raises WorkloadError: neither is above 0."""
     if not (rtol >= 0 and atol >= 0 and 0 < rtol + atol < math.inf):
         raise WorkloadError(f"allclose(rtol={rtol!r}, atol={atol!r}): give one of them a number above 0")
 
@@ -62,11 +59,8 @@ def allclose(*, rtol: float = 0.0, atol: float = 0.0) -> Comparison:
 
 
 def off_by(most: int = 1, *, share: float = 1e-3) -> Comparison:
-    """Whole numbers may be off by `most`, in at most this share of the elements: numbers that are rounded to the next integer.
-
-    Raises:
-        WorkloadError: `most` is no positive whole number, or the share is not between 0 and 1.
-    """
+    """Whole numbers may be off by `most`, in at most this share of the elements: numbers that are rounded to the next
+    integer. Raises WorkloadError: `most` is no positive whole number, or the share is not between 0 and 1."""
     if not (isinstance(most, int) and most > 0):
         raise WorkloadError(f"off_by({most!r}): give a whole number above 0")
     _check_share("off_by: share", share)
@@ -85,10 +79,7 @@ def off_by(most: int = 1, *, share: float = 1e-3) -> Comparison:
 
 def bins(*, moved: float = 1e-5) -> Comparison:
     """Counts along the last axis of which this share of all may be in a neighbouring bin. Their sum must be right.
-
-    Raises:
-        WorkloadError: the share is not between 0 and 1.
-    """
+    Raises WorkloadError: the share is not between 0 and 1."""
     _check_share("bins: moved", moved)
 
     def verdict(output: np.ndarray, reference: np.ndarray, inputs: Mapping[str, Any]) -> Verdict:
@@ -111,15 +102,13 @@ def bins(*, moved: float = 1e-5) -> Comparison:
 
 
 def order_of(values: str | Callable[..., Any], *, axis: int = -1) -> Comparison:
-    """Indices that pick the same numbers as the reference's, in the same order: `argsort`, `argmax` and `topk`, whose ties may be broken
-    in any way. No index may be there twice.
+    """Indices that pick the same numbers as the reference's, in the same order: `argsort`, `argmax` and `topk`, whose
+    ties may be broken in any way. No index may be there twice. Raises WorkloadError: `values` is neither a name nor
+    a function.
 
     Args:
         values: the input that the indices count in, by name; or a function of the inputs that gives the array.
         axis: the axis of that array that they count along.
-
-    Raises:
-        WorkloadError: `values` is neither a name nor a function.
     """
     if not (isinstance(values, str) or callable(values)):
         raise WorkloadError(f"order_of({shortened(values)}): give the name of an input, or a function of the inputs")

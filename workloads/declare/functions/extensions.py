@@ -52,7 +52,8 @@ def c_function(
     source: str | Path = "",
     beside: Path | None = None,
 ) -> "CFunction":
-    """A function of a shared library that takes arrays, for a variant of a benchmark.
+    """A function of a shared library that takes arrays, for a variant of a benchmark. Raises WorkloadError: the file is
+    not there, or an argument is wrong.
 
     Args:
         library: its file, by its path from `beside`; or the name of a library that the system finds, such as `libm.so.6`.
@@ -65,9 +66,6 @@ def c_function(
         returns: `int` if it returns an error code, in which all but 0 is a failure, or `void`.
         source: file of its source, shown beside the figures.
         beside: the folder that paths count from; by default the current one.
-
-    Raises:
-        WorkloadError: the file is not there, or an argument is wrong.
     """
     folder = beside or Path.cwd()
     file = _file_of(str(library), folder)

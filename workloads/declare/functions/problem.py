@@ -60,11 +60,8 @@ class Problem:
         self._gave: dict[str, dict[str, Form]] = {}
 
     def make_inputs(self, case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Fresh inputs of a case, as stored. The generators of the libraries are seeded from `rng`.
-
-        Raises:
-            WorkloadError: the function gives no arrays, or others than before.
-        """
+        """Fresh inputs of a case, as stored. The generators of the libraries are seeded from `rng`. Raises
+        WorkloadError: the function gives no arrays, or others than before."""
         where = place_of(self._inputs)
         _seed(rng)
         try:
@@ -129,11 +126,8 @@ class Problem:
         return tuple(each.function for each in every if each and each.function)
 
     def comparisons(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, Compared]:
-        """How outputs are compared that are not compared within the tolerance, by name.
-
-        Raises:
-            WorkloadError: one is given for an output that there is not.
-        """
+        """How outputs are compared that are not compared within the tolerance, by name. Raises WorkloadError: one is
+        given for an output that there is not."""
         if self._compare is None:
             return {}
         names = tuple(self._gave[case.name])
@@ -154,11 +148,8 @@ class Problem:
         return calls.differentiated_of(self._gradients, self._arguments[case.name].forms)
 
     def reference(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The right outputs by name. The function is called with real numbers in float64.
-
-        Raises:
-            WorkloadError: it gives no arrays.
-        """
+        """The right outputs by name. The function is called with real numbers in float64. Raises WorkloadError: it
+        gives no arrays."""
         where = place_of(self._reference)
         arguments = self._arguments[case.name]
         check_takes(self._reference, arguments, self._special)

@@ -118,11 +118,8 @@ class Kernel:
     shared: Extent
 
     def launches(self, problem: Problem, case: Case, config: Params) -> list[Launch]:
-        """The launch at a case. It has no arguments before the inputs of the case are made.
-
-        Raises:
-            WorkloadError: a name is unknown, or an extent is no positive number.
-        """
+        """The launch at a case. It has no arguments before the inputs of the case are made. Raises WorkloadError: a
+        name is unknown, or an extent is no positive number."""
         values = {**case.params, **config}
         try:
             name = self.name.format(**values)
@@ -184,11 +181,8 @@ class Kernel:
 
 
 def source_of_kernel(source: str | Path, beside: Path | None) -> Path | str:
-    """The `.cu` file, by its path from the file that declares the benchmark, or the code itself.
-
-    Raises:
-        WorkloadError: there is no such file.
-    """
+    """The `.cu` file, by its path from the file that declares the benchmark, or the code itself. Raises WorkloadError:
+    there is no such file."""
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return source
     file = (beside.parent if beside else Path.cwd()) / source
