@@ -1,14 +1,20 @@
-"""Finds the collectors that this machine can run, and chooses one for `auto`."""
+"""The collectors, which of them this machine can run, and the choice of one for `auto`."""
 
 from typing import Final
 
 from warpladder.collectors.core.environment import CollectorError, has_module
-from warpladder.collectors.entries import ENTRIES
+from warpladder.collectors.cuda import entry as cuda
+from warpladder.collectors.cupti import entry as cupti
+from warpladder.collectors.host import entry as host
 from warpladder.collectors.nsight_compute import entry as nsight_compute
-from warpladder.collectors.nsight_systems.entry import NSYS
+from warpladder.collectors.nsight_systems import entry as nsight_systems
 from warpladder.installation import how_to_install
 from warpladder.workloads.declare.driver import has_nvidia_driver
 
+#: Each collector by its name, in the order of the help. A tracer that stands first is taken first. `nsys` sees every library of the process.
+ENTRIES: Final = {
+    entry.name: entry for entry in (nsight_systems.ENTRY, cupti.ENTRY, cuda.ENTRY, host.ENTRY, nsight_compute.ENTRY)
+}
 #: The collector that reads hardware counters.
 COUNTER: Final = nsight_compute.ENTRY.name
 #: Collectors that time whole programs, and `auto` for the first that can run here.
@@ -95,7 +101,7 @@ def choose_for_programs(collector: str) -> tuple[str, str]:
         raise CollectorError(f"--collector {collector}: does not time whole programs; choose {', '.join(OF_PROGRAMS)}")
     if collector == "host_clock":
         return collector, "asked for"
-    problem = driver_problem() or NSYS.problem
+    problem = driver_problem() or nsight_systems.NSYS.problem
     if problem and collector == "auto":
         without = problem if has_nvidia_driver() else "this machine has no NVIDIA driver"
         return "host_clock", f"times alone, without a trace: {without}"

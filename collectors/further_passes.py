@@ -13,14 +13,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from warpladder.collectors import choice
-from warpladder.collectors.core import inside
+from warpladder.collectors.choice import ENTRIES
+from warpladder.collectors.core import journal, under_tool
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.under_tool import begin, finish
-from warpladder.collectors.entries import ENTRIES
-from warpladder.collectors.sanitizer.tool import SANITIZER
+from warpladder.collectors.sanitizer.report import SANITIZER
 from warpladder.data import schema, store
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.errors import Error
@@ -221,8 +220,8 @@ def record(
         CollectorError: a pass failed. The times and the other passes are kept as a run, which the message names.
         StoreError: the data folder cannot be written.
     """
-    with begin(data_dir, label) as writer:
-        folder, runs = inside.make_folder(writer.staging)
+    with under_tool.begin(data_dir, label) as writer:
+        folder, runs = journal.make_folder(writer.staging)
         run = store.open_run(runs / times(runs))
         passed: dict[FurtherPass, store.Run] = {}
         missing: dict[FurtherPass, str] = {}
@@ -235,7 +234,7 @@ def record(
                 passed[each] = store.open_run(place / record_pass(run, place))
             except Error as error:
                 missing[each] = f"the pass that {each.what} failed: {error}"
-        run_id = finish(writer, data_dir, label, run, partial(_together, run, passed, missing), stop.number)
+        run_id = under_tool.finish(writer, data_dir, label, run, partial(_together, run, passed, missing), stop.number)
     if missing and not stop.number:
         why = "; ".join(f"{each.option}: {reason}" for each, reason in missing.items())
         raise CollectorError(f"{why}; the times are kept as run {run_id}")
@@ -248,12 +247,12 @@ def _together(
     """Write the times, and the tables of each pass."""
     rows = [diagnostic_row("warning", Source.TRACING, reason) for reason in missing.values()]
     for each, further_run in passed.items():
-        rows += [row for row in inside.diagnostics(further_run) if row["source"] in each.sources]
+        rows += [row for row in further_run.records("diagnostics") if row["source"] in each.sources]
         if each.collector == choice.ENERGY:
             rows += _lacking_energy(further_run)
         if each.collector != choice.SANITIZER:
             rows.append(diagnostic_row("info", Source.TRACING, _told(each, further_run, str(run.info["collector"]))))
-    inside.copy(run, into, rows)
+    journal.copy_run(run, into, rows)
     for each, further_run in passed.items():
         for table in each.tables:
             for piece in _pieces(further_run, table):

@@ -10,13 +10,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from warpladder.collectors.choice import ENERGY, SINGLE_LAUNCH
+from warpladder.collectors.choice import ENERGY, ENTRIES, SINGLE_LAUNCH
 from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.collector import Collector, Compiling, Description, JobProgress, NoCapture
 from warpladder.collectors.core.entry import late
 from warpladder.collectors.core.plan import Plan
-from warpladder.collectors.entries import ENTRIES
 from warpladder.data.names import Source, found_by_size
 from warpladder.data.store import RunWriter, conform
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
 from warpladder.__main__ import command as command_line
 from warpladder.collectors import choice
+from warpladder.collectors.choice import ENTRIES
 from warpladder.collectors.core.plan import Request, make_plan
-from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.programs import record as programs
 from warpladder.commands import record, watch
 from warpladder.dashboard import export

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.collectors import choice, further_passes
+from warpladder.collectors.choice import ENTRIES
 from warpladder.collectors.core import journal, kernel_cache, recorder, threads
 from warpladder.collectors.core.children import PRINTED, ChildProcess, Forks, printing_to
 from warpladder.collectors.core.environment import CollectorError
@@ -23,7 +24,6 @@ from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRe
 from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.further_passes import FurtherPass
 from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.sanitizer import record as sanitizer

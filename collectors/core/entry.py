@@ -1,4 +1,4 @@
-"""The entry of a collector: what the choice, the recording, the doctor and the help know of it. `collectors/entries.py` lists them."""
+"""The entry of a collector: what the choice, the recording, the doctor and the help know of it. `collectors/choice.py` lists them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

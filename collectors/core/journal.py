@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +21,9 @@ import pyarrow as pa
 from warpladder.collectors.core.collector import AddCaptured
 from warpladder.collectors.core.recording import Event, Recording, to_line
 from warpladder.data import schema
-from warpladder.data.staging import sync
-from warpladder.data.store import RunExists, RunWriter, StoreError
+from warpladder.data.names import Source, diagnostic_row
+from warpladder.data.staging import Staging, sync
+from warpladder.data.store import Run, RunExists, RunWriter, StoreError
 from warpladder.errors import Error
 
 # -- events on disk ------------------------------------------------------------------------------------------------------------
@@ -335,3 +336,36 @@ def store_run(writer: RunWriter, data_dir: Path, label: str, fill: Callable[[Run
         else:
             raise
         raise SavedElsewhere(data_dir, why(error), path) from error
+
+
+# -- inner runs: a recording under a tool, and further passes, write to a folder inside the staging folder of the final run --------
+
+#: Tables of the inner run that a tool does not change.
+OF_CELLS: Final = ("ceilings", "variants", "cases", "results", "cell_launches", "machine_code")
+_FOLDER: Final = "inside"
+_RUNS: Final = "runs"
+
+
+def make_folder(staging: Staging) -> tuple[Path, Path]:
+    """Make the folder for the tool's files and the data folder of the inner run. `salvage` finds them after a crash."""
+    folder = staging.path / _FOLDER
+    folder.mkdir()
+    return folder, folder / _RUNS
+
+
+def runs_of(staging: Staging, further: str = _RUNS) -> Path:
+    """Return the data folder of the inner recording, or of a further pass; it may not exist."""
+    return staging.path / _FOLDER / further
+
+
+def without_trace(run: Run, writer: RunWriter, why: str) -> None:
+    """Write the inner run unchanged, with a diagnostic that says why the tool's tables are missing."""
+    copy_run(run, writer, [diagnostic_row("warning", Source.TRACING, why)])
+
+
+def copy_run(run: Run, writer: RunWriter, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the inner run, without trace tables, and further rows of `diagnostics`."""
+    writer.append("run", [{**run.info, "run_id": writer.run_id}])
+    for table in (*OF_CELLS, "samples"):
+        writer.append(table, run.table(table))
+    writer.append("diagnostics", [*run.records("diagnostics"), *rows])

@@ -34,21 +34,20 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     """Salvage one recording. Returns the message to print; empty for none."""
     # Imported here, because most commands find nothing to salvage.
     from warpladder.collectors.core import journal
-    from warpladder.collectors.core.inside import runs_of, without_trace
     from warpladder.collectors.core.recording import FORMAT, Recording, diagnostic_event
     from warpladder.data.store import RunWriter, StoreError, list_runs
 
     if not staging.tables.exists():  # killed between the commit and the end
         staging.remove()
         return ""
-    for inner in (runs_of(staging), runs_of(staging, "energy")):
+    for inner in (journal.runs_of(staging), journal.runs_of(staging, "energy")):
         salvage(inner)
-    for run in list_runs([runs_of(staging)])[0]:
+    for run in list_runs([journal.runs_of(staging)])[0]:
         writer = RunWriter(data_dir, staging.run_id, staging=staging)
-        without_trace(
+        journal.without_trace(
             run, writer, "the process that reads the trace died, so the trace is lost; device times are those of CUDA events"
         )
-        for further in list_runs([runs_of(staging, "energy")])[0]:
+        for further in list_runs([journal.runs_of(staging, "energy")])[0]:
             writer.append("energy", further.table("energy"))
         writer.commit(durable=True)
         return f"kept as run {writer.run_id}, without a trace"

@@ -8,8 +8,7 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
-from warpladder.collectors.core.agreement import TILE
-from warpladder.collectors.core.errors_on_device import PartOfErrors
+from warpladder.collectors.core.agreement import TILE, PartOfErrors
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.launch import load
 from warpladder.workloads.api import Array, CudaVariant

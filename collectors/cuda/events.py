@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     BenchCommunicator,
@@ -26,7 +27,6 @@ from warpladder.collectors.core.bench import (
     check_importable,
     next_inputs,
 )
-from warpladder.collectors.core.errors_on_device import ErrorsOnDevice
 from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece

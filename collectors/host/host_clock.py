@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.alterations import alterable
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
@@ -29,7 +30,6 @@ from warpladder.collectors.core.bench import (
     same,
     writes,
 )
-from warpladder.collectors.core.errors_on_device import ErrorsOnDevice
 from warpladder.collectors.core.left_threads import has_children
 from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.data.names import Phase

@@ -13,10 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder.collectors.core import inside
+from warpladder.collectors.core import journal, under_tool
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.under_tool import begin, finish
 from warpladder.collectors.inside import LAUNCHES, START
 from warpladder.data import store
 from warpladder.data.names import Source, diagnostic_row
@@ -134,16 +133,16 @@ def record(
         times: records into a data folder, and returns the run's id.
         look: makes the experiments.
     """
-    with begin(data_dir, label) as writer:
-        _, runs = inside.make_folder(writer.staging)
+    with under_tool.begin(data_dir, label) as writer:
+        _, runs = journal.make_folder(writer.staging)
         run = store.open_run(runs / times(runs))
         shown = [] if stop.number else look(run)
-        return finish(writer, data_dir, label, run, partial(_together, run, shown), stop.number)
+        return under_tool.finish(writer, data_dir, label, run, partial(_together, run, shown), stop.number)
 
 
 def _together(run: store.Run, shown: Sequence[tuple[Cell, Shown]], into: store.RunWriter) -> None:
     broken = [row for cell, each in shown for row in each.diagnostics(cell)]
-    inside.copy(run, into, broken)
+    journal.copy_run(run, into, broken)
     for _, each in shown:
         into.append("experiments", each.rows)
         into.append("experiment_blocks", each.blocks)

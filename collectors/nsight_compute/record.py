@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.collectors.core.environment import CollectorError
-from warpladder.collectors.core.inside import diagnostics, make_folder
+from warpladder.collectors.core.journal import make_folder
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
@@ -62,7 +62,7 @@ def record(
             tables = tables_of(report, run.records("variants"))
             code = {name: run.records(name) for name in ("cell_launches", "machine_code")}
             take_over(run, into, label, NAME, NCU.version, arguments, without=tuple(code))
-            findings = [*diagnostics(run), *tables.pop("diagnostics")]
+            findings = [*run.records("diagnostics"), *tables.pop("diagnostics")]
             for name, rows in {**at_own_places(tables, code), **with_own_code(tables, code), "diagnostics": findings}.items():
                 into.append(name, rows)
 

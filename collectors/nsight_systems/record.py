@@ -10,7 +10,7 @@ from typing import Final
 
 from warpladder.collectors.core.children import POLL_S, Guarded
 from warpladder.collectors.core.environment import CollectorError
-from warpladder.collectors.core.inside import diagnostics, make_folder
+from warpladder.collectors.core.journal import make_folder
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
@@ -55,7 +55,7 @@ def record(
                 samples, trace_diagnostics = add_trace(into, report, run.table("samples"), notes)
                 take_over(run, into, label, NAME, NSYS.version, arguments)
                 into.append("samples", samples)
-                into.append("diagnostics", [*diagnostics(run), *notes.finish(), *trace_diagnostics])
+                into.append("diagnostics", [*run.records("diagnostics"), *notes.finish(), *trace_diagnostics])
 
         return finish(writer, data_dir, label, run, fill, interrupted), interrupted
 

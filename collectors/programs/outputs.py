@@ -37,7 +37,6 @@ class Outputs:
     def __init__(self, same: bool, check: Program | None, folder: Path, timeout_s: float, run: Run) -> None:
         self._same, self._check, self._folder, self._timeout_s, self._run = same, check, folder, timeout_s, run
         self._first: tuple[str, Path] | None = None
-        self._unasked: tuple[str, Path] | None = None
 
     @property
     def judged(self) -> bool:
@@ -45,34 +44,25 @@ class Outputs:
         return self._same or self._check is not None
 
     def judge(self, variant: str, output: Path) -> Failed | None:
-        """Judge the output of a program; None if it is right.
-
-        Args:
-            variant: name of the program.
-            output: file that holds what it printed; the first one is kept.
-        """
+        """Judge the output of a program; None if it is right. The first one is kept."""
         if self._check is not None:
             return self._checked(self._check, output)
-        if not self._same:
-            return None
-        if self._first is None:
-            first_output = self._folder / "first"
-            shutil.move(output, first_output)
-            self._first = variant, first_output
-            return None
-        name, first_output = self._first
-        differs = difference(first_output, output, "its first output" if name == variant else name)
+        differs = self._difference(variant, output) if self._same else ""
         return Failed("wrong_result", differs) if differs else None
 
     def other(self, variant: str, output: Path) -> str:
         """Where the output of a program differs from that of the first, in words, although none is judged; empty if it does not."""
-        if self._unasked is None:
-            self._unasked = variant, self._folder / "first"
-            shutil.move(output, self._unasked[1])
-            return ""
-        name, first_output = self._unasked
-        differs = difference(first_output, output, name)
+        differs = self._difference(variant, output)
         return f"{differs}{OTHER_OUTPUT}" if differs else ""
+
+    def _difference(self, variant: str, output: Path) -> str:
+        """Where an output differs from the first one, which is kept; empty if it does not."""
+        if self._first is None:
+            self._first = variant, self._folder / "first"
+            shutil.move(output, self._first[1])
+            return ""
+        name, first_output = self._first
+        return difference(first_output, output, "its first output" if name == variant else name)
 
     def _checked(self, check: Program, output: Path) -> Failed | None:
         stderr = self._folder / "check"
@@ -88,7 +78,7 @@ class Outputs:
         """The facts about the output of a program that is ok."""
         if self._check is not None:
             return f"its output is right by --check {self._check.shown}"
-        if self._first is None:
+        if not self._same or self._first is None:
             return NOT_COMPARED
         first = self._first[0]
         return (

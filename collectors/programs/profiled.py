@@ -22,7 +22,7 @@ from warpladder.collectors.nsight_systems.entry import NSYS, profile_command
 from warpladder.collectors.nsight_systems.parse import device_facts
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
-from warpladder.collectors.programs.record import Execution, NoTrace
+from warpladder.collectors.programs.runner import Launch
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.trace.tables import write_tables
@@ -40,6 +40,18 @@ _FROM_THE_TRACE: Final = (
 )
 
 
+class NoTrace(Exception):
+    """The programs could not be profiled. The message is the reason."""
+
+
+class Execution(NamedTuple):
+    """A run of a program under the profiler: its cell, its round and how it is started."""
+
+    cell: Cell
+    round: int
+    launch: Launch
+
+
 class Trace(NamedTuple):
     """The files that the profiler left.
 
@@ -55,10 +67,11 @@ class Trace(NamedTuple):
 
 
 class NsightSystems:
-    """The `record.Profiler` that runs programs under Nsight Systems."""
+    """Runs the programs once more under Nsight Systems, and records what they do on the GPU."""
 
     @contextmanager
     def profile(self, executions: Sequence[Execution], folder: Path, stop: Stop) -> Iterator[Trace]:
+        """Run the programs, and give their trace, which can be read within the block. Raises NoTrace and Stopped."""
         plan, ends, report = (folder / name for name in ("executions.json", "ends.jsonl", "programs.nsys-rep"))
         plan.write_text(
             json.dumps([{**asdict(each.launch), "timeout_s": _SLOWER * each.launch.timeout_s} for each in executions])
@@ -78,6 +91,7 @@ class NsightSystems:
             yield Trace(programs_report, cells, tuple(dict.fromkeys(failed)))
 
     def facts(self, trace: Trace) -> dict[str, Any]:
+        """Columns of table `run` about the profiler and the GPU."""
         devices = trace.report.devices()
         facts = device_facts(trace.report, devices) if devices else {}
         return {**facts, "collector": NAME, "collector_version": NSYS.version}
@@ -85,6 +99,7 @@ class NsightSystems:
     def add_trace(
         self, writer: RunWriter, captured: Sequence[Trace], samples: pa.Table
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
+        """Write the trace. Returns the samples, including those of the trace, and rows of `diagnostics`."""
         (trace,) = captured
         notes = Notes()
         try:

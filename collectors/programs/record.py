@@ -11,14 +11,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from warpladder.collectors.core.bench import Failed, Pass, Reading
 from warpladder.collectors.core.cells import Cell, result_row
@@ -39,10 +38,11 @@ from warpladder.collectors.programs.names import (
     variant_rows,
 )
 from warpladder.collectors.programs.outputs import CANNOT_BE_KEPT, Outputs, failure
+from warpladder.collectors.programs.profiled import Execution, NoTrace, NsightSystems
 from warpladder.collectors.programs.runner import Ended, Launch, Waiting
 from warpladder.data import naming
 from warpladder.data.names import Source, diagnostic_row
-from warpladder.data.store import RunWriter, conform
+from warpladder.data.store import conform
 from warpladder.errors import Error
 
 HOW: Final = Pass("operation", "hot")
@@ -138,32 +138,23 @@ class Request:
     check: Program | None = None
     seed: int = 0
 
-    @classmethod
-    def parse(
-        cls,
-        texts: Sequence[str],
-        *,
-        name: str = "",
-        runs: int | None = None,
-        warmup: int = 1,
-        timeout_s: float = TIMEOUT_S,
-        same_output: bool = False,
-        check: str = "",
-        shell: bool = False,
-    ) -> "Request":
-        """Make a request of the options of `warpladder versus`. Raises Error: an option or a command line cannot be used."""
-        if runs is not None and runs < 1:
-            raise Error(f"--runs {runs}: give 1 or more, or leave it out to stop when the medians are known well enough")
-        if warmup < 0:
-            raise Error(f"--warmup {warmup}: give 0 or more")
-        if not (timeout_s > 0 and math.isfinite(timeout_s)):
-            raise Error(f"--timeout {timeout_s:g}: give seconds above 0")
-        if same_output and check:
+    def __post_init__(self) -> None:
+        if self.runs is not None and self.runs < 1:
+            raise Error(f"--runs {self.runs}: give 1 or more, or leave it out to stop when the medians are known well enough")
+        if self.warmup < 0:
+            raise Error(f"--warmup {self.warmup}: give 0 or more")
+        if not (self.timeout_s > 0 and math.isfinite(self.timeout_s)):
+            raise Error(f"--timeout {self.timeout_s:g}: give seconds above 0")
+        if self.same_output and self.check:
             raise Error("--same-output and --check: both judge the outputs; give one of them")
-        if name.strip() != name or not name.isprintable():
-            raise Error(f"--name {name.strip()!r}: give one line of text")
-        programs = parse_all(texts, shell=shell)
-        return cls(programs, name, runs, warmup, timeout_s, same_output, parse(check, shell=shell) if check else None)
+        if self.name.strip() != self.name or not self.name.isprintable():
+            raise Error(f"--name {self.name.strip()!r}: give one line of text")
+
+    @classmethod
+    def parse(cls, texts: Sequence[str], *, check: str = "", shell: bool = False, **options: Any) -> "Request":
+        """Make a request of the options of `warpladder versus`. Raises Error: an option or a command line cannot be used."""
+        parsed = parse(check, shell=shell) if check else None
+        return cls(parse_all(texts, shell=shell), check=parsed, **options)
 
     def arguments(self) -> list[str]:
         """The arguments of `warpladder versus` that are kept with the run, without folders."""
@@ -183,37 +174,9 @@ class Request:
         return replace(LIMITS, min_rounds=self.runs, max_rounds=self.runs, seconds=float("inf"))
 
 
-class NoTrace(Exception):
-    """The programs could not be profiled. The message is the reason."""
-
-
-class Execution(NamedTuple):
-    """A run of a program under the profiler: its cell, its round and how it is started."""
-
-    cell: Cell
-    round: int
-    launch: Launch
-
-
-class Profiler(Protocol):
-    """Runs the programs once more, and records what they do on the GPU; see `profiled.NsightSystems`."""
-
-    def profile(self, executions: Sequence[Execution], folder: Path, stop: Stop) -> AbstractContextManager[Any]:
-        """Run the programs, and return their trace, which can be read within the block. Raises NoTrace and Stopped."""
-        ...
-
-    def facts(self, trace: Any) -> dict[str, Any]:
-        """Columns of table `run` about the profiler and the GPU."""
-        ...
-
-    def add_trace(self, writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Write the trace  Returns the samples, including the samples of the trace, and rows of `diagnostics`."""
-        ...
-
-
 def record(
     request: Request,
-    profiler: Profiler | None,
+    profiler: NsightSystems | None,
     data_dir: Path,
     label: str,
     arguments: Sequence[str],
@@ -266,7 +229,7 @@ def record(
 
 
 def _profile(
-    profiler: Profiler, measurement: "_Measurement", folder: Path, journal: Journal, stack: ExitStack, stop: Stop
+    profiler: NsightSystems, measurement: "_Measurement", folder: Path, journal: Journal, stack: ExitStack, stop: Stop
 ) -> None:
     """Run the programs under the profiler, and hand its trace to the journal. Without a trace the run has a diagnostic."""
     try:

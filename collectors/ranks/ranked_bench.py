@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
+from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     Bench,
@@ -25,7 +26,6 @@ from warpladder.collectors.core.bench import (
     is_sticky,
     of_all,
 )
-from warpladder.collectors.core.errors_on_device import ErrorsOnDevice
 from warpladder.collectors.core.plan import BufferRows, WorkloadRef, rows_of
 from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 

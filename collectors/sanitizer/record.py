@@ -12,11 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder.collectors.core import inside
+from warpladder.collectors.core import journal, under_tool
 from warpladder.collectors.core.plan import Plan, WorkloadRef
-from warpladder.collectors.core.under_tool import begin
 from warpladder.collectors.sanitizer import report
-from warpladder.collectors.sanitizer.tool import SANITIZER
+from warpladder.collectors.sanitizer.report import SANITIZER
 from warpladder.data import store
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.words import counted
@@ -184,7 +183,7 @@ def record(plan: Plan, run: store.Run, data_dir: Path, say: Callable[[str], obje
     """Check the variants of a run, and write the findings as a run. Returns its id."""
     checked = Pass(plan, run)
     say(checked.about)
-    with begin(data_dir, "") as writer:
-        inside.copy(run, writer, checked.rows())
+    with under_tool.begin(data_dir, "") as writer:
+        journal.copy_run(run, writer, checked.rows())
         writer.commit()
     return writer.run_id

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from warpladder.collectors.core.demangle import without_parameters
+from warpladder.collectors.core.environment import Tool
+
+SANITIZER: Final = Tool("compute-sanitizer", "the CUDA toolkit", ("/usr/local/cuda*/bin/compute-sanitizer",))
+
 
 _PREFIX: Final = "========="
 _SUMMARY: Final = re.compile(r"(?:RACECHECK|ERROR) SUMMARY: (\d+)")

@@ -9,10 +9,9 @@ from typing import Final
 
 import click
 
-from warpladder.collectors.choice import GPU_MODULES, gpu_problem
+from warpladder.collectors.choice import ENTRIES, GPU_MODULES, gpu_problem
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.cuda import disassembly
-from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.nsight_compute.entry import NCU
 from warpladder.collectors.nsight_systems.entry import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program

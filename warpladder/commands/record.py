@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warpladder.collectors.entries import ENTRIES
+from warpladder.collectors.choice import ENTRIES
 from warpladder.commands.common import (
     axes_of,
     cases_of,

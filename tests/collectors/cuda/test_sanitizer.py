@@ -8,7 +8,7 @@ from tests.collectors.cuda import run_every_kernel
 from tests.workloads.declared import CUDA, WORKLOADS, name_of
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.sanitizer.record import TOOLS, UNWRITTEN, Watched, watch
-from warpladder.collectors.sanitizer.tool import SANITIZER
+from warpladder.collectors.sanitizer.report import SANITIZER
 from warpladder.workloads import registry
 
 PLANTED = Path(__file__).parent / "planted_faults.py"

@@ -13,7 +13,8 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.nsight_systems import entry, source
 from warpladder.collectors.programs import profiled
 from warpladder.collectors.programs.names import parse
-from warpladder.collectors.programs.record import Profiler, Request, record
+from warpladder.collectors.programs.profiled import NsightSystems
+from warpladder.collectors.programs.record import Request, record
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,7 +28,7 @@ def script(path: Path, text: str) -> str:
 
 
 def compared(
-    folder: Path, *commands: str, profiler: Profiler | None = None, told: list[str] | None = None, **settings: Any
+    folder: Path, *commands: str, profiler: NsightSystems | None = None, told: list[str] | None = None, **settings: Any
 ) -> store.Run:
     """Record a comparison and open its run."""
     settings = {"runs": 3, "timeout_s": 30.0, **settings}

@@ -14,8 +14,7 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
-from warpladder.collectors.programs.profiled import NsightSystems
-from warpladder.collectors.programs.record import Execution
+from warpladder.collectors.programs.profiled import Execution, NsightSystems
 from warpladder.collectors.programs.runner import Launch
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.trace.samples import extents
