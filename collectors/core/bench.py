@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.alterations import multiply
 from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.verify import ErrorsOnDevice
 from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload, WorkloadError, WrongOutput
 from warpladder.workloads.declare.functions.extensions import CallFailed

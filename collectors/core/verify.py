@@ -9,6 +9,11 @@ import numpy as np
 from warpladder.workloads.api import Array, Buffer, Buffers, WorkloadError
 from warpladder.workloads.declare.cases import STORAGE, widened
 
+#: The errors of some elements in a row: sums of squares of errors and of references by tile; the largest error and reference; numbers of
+#: elements that are different, lost, not finite, and finite, as `agreement` counts them.
+PartOfErrors = tuple[np.ndarray, np.ndarray, tuple[float, float], tuple[int, int, int, int]]
+#: Gives them of an output and its reference on a device, with the other arguments of `agreement._errors_of_part`.
+ErrorsOnDevice = Callable[[Array, Array, bool, float, float], PartOfErrors]
 #: Elements compared at once: few enough for the processor's caches.
 _CHUNK: Final = 1 << 16
 #: Free blocks of a size that are filled, and bytes below which there are more of them.

@@ -14,7 +14,6 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     BenchCommunicator,
@@ -28,7 +27,7 @@ from warpladder.collectors.core.bench import (
     next_inputs,
 )
 from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
-from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
+from warpladder.collectors.core.verify import ErrorsOnDevice, overwrite, poison, poison_free_memory
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import CompiledModule, compile_variant

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.alterations import alterable
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
@@ -31,7 +30,7 @@ from warpladder.collectors.core.bench import (
     writes,
 )
 from warpladder.collectors.core.left_threads import has_children
-from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
+from warpladder.collectors.core.verify import ErrorsOnDevice, overwrite, poison, poison_free_memory
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
-from warpladder.collectors.core.agreement import ErrorsOnDevice
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     Bench,
@@ -27,6 +26,7 @@ from warpladder.collectors.core.bench import (
     of_all,
 )
 from warpladder.collectors.core.plan import BufferRows, WorkloadRef, rows_of
+from warpladder.collectors.core.verify import ErrorsOnDevice
 from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 
 
