@@ -29,18 +29,22 @@ _ELEMENT: Final = 2  # bytes
 _PITCH: Final = ceil_div(LATENT, 8) * 8  # elements of a padded row that the TMA takes: 16 bytes
 _SHARED_BYTES: Final = 200 * 1024  # most that stages take
 _LAST_STAGES: Final = 8
-_FEW_TILES: Final = 2  # of images: no more are few
 
 
 def _pixels(case: Case) -> Mapping[str, Buffer]:
-    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `folded`: scale and shift of each layer."""
+    """`x0` to `x3`: pixels between layers by [y][x][image][channel]."""
     channels, side, images = channels_of(case), side_of(case), images_of(case)
-    *middle, last = layers(case)
     return {
-        "folded": Buffer((2 * last.number, channels)),
         "x0": Buffer((side, side, images, channels), "bfloat16"),
-        **{f"x{of.number}": Buffer((2 * of.side, 2 * of.side, images, of.out_channels), "bfloat16") for of in middle},
+        **{
+            f"x{of.number}": Buffer((2 * of.side, 2 * of.side, images, of.out_channels), "bfloat16") for of in layers(case)[:-1]
+        },
     }
+
+
+def _folded(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """The same with `folded`, scale and shift of each layer."""
+    return {**_pixels(case), "folded": Buffer((2 * layers(case)[-1].number, channels_of(case)))}
 
 
 def _thread_an_output(case: Case, config: Params) -> Sequence[Launch]:
@@ -77,7 +81,7 @@ def _skip_warpgroups(case: Case, config: Params) -> str | None:
 
 
 def _of_warpgroups(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """The same with `next`, a counter of tiles for each layer, and rows that the TMA takes."""
+    """Pixels; `next`, a counter of tiles for each layer; and rows that the TMA takes."""
     return {
         **_pixels(case),
         "next": Buffer((layers(case)[-1].number,), "int32", zeroed=True),
@@ -88,13 +92,7 @@ def _of_warpgroups(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 def _warpgroups(case: Case, config: Params) -> Sequence[Launch]:
     *middle, last = layers(case)
-    return [
-        phases.fold(case),
-        _pad(case),
-        _dense(case),
-        *(_product(case, layer) for layer in middle),
-        _last(case, last),
-    ]
+    return [_pad(case), _dense(case), *(_product(case, layer) for layer in middle), _last(case, last)]
 
 
 def _pad(case: Case) -> Launch:
@@ -107,21 +105,30 @@ def _pad(case: Case) -> Launch:
 
 def _dense(case: Case) -> Launch:
     """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
-    channels, images, columns = channels_of(case), images_of(case), 256
-    outputs = side_of(case) ** 2 * channels
+    channels, images = channels_of(case), images_of(case)
+    outputs, columns = side_of(case) ** 2 * channels, _columns(images)
     tiles = ceil_div(images, _OF["kImages"]) * ceil_div(outputs, columns)
-    maps = TensorMap("latent", _box(_OF["kImages"]), 128), TensorMap("padded", _box(columns), 128)
-    return _persistent(1, columns, True, tiles, maps, "x0", (1, images, _words(_PITCH), outputs, 0, channels))
+    maps = TensorMap("latent", _box(_rows(images)), 128), TensorMap("padded", _box(columns), 128)
+    return _persistent(1, columns, True, tiles, maps, ("bn0", "bn0", "x0"), (1, images, _words(_PITCH), outputs, 0, channels))
+
+
+def _columns(images: int) -> int:
+    """Of a tile of one output pixel. Narrow tiles fetch more data, but give all multiprocessors work where there are few images."""
+    return {1: 64, 2: 128}.get(ceil_div(images, _OF["kImages"]), 256)
+
+
+def _rows(images: int) -> int:
+    """Images that the TMA brings for a tile."""
+    return min(ceil_div(images, 8) * 8, int(_OF["kImages"]))
 
 
 def _tile(layer: Layer, images: int) -> tuple[int, int]:
-    """Output pixels of a tile, and channels of each. Narrow tiles fetch more data, but give all multiprocessors work where there are
-    few images."""
+    """Output pixels of a tile, and channels of each."""
     if layer.out_channels < 128:
         return 4, 64
     if layer.out_channels < 256:
         return 2, 128
-    return 1, 128 if images <= _FEW_TILES * _OF["kImages"] else 256
+    return 1, _columns(images)
 
 
 def _product(case: Case, layer: Layer) -> Launch:
@@ -130,11 +137,11 @@ def _product(case: Case, layer: Layer) -> Launch:
     outputs, columns = _tile(layer, images)
     tiles = 4 * layer.side**2 // outputs * ceil_div(images, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
     maps = (
-        TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, (layer.side**2 * images, layer.channels)),
+        TensorMap(f"x{n - 1}", _box(_rows(images)), 128, (layer.side**2 * images, layer.channels)),
         TensorMap(f"w{n}", _box(columns), 128, (_TAPS * layer.out_channels, layer.channels)),
     )
     sizes = (layer.side, images, _words(layer.channels), layer.out_channels, n, channels_of(case))
-    return _persistent(outputs, columns, False, tiles, maps, f"x{n}", sizes)
+    return _persistent(outputs, columns, False, tiles, maps, (f"bn{n}", f"b{n}", f"x{n}"), sizes)
 
 
 def _words(channels: int) -> int:
@@ -147,14 +154,20 @@ def _box(rows: int) -> tuple[int, int]:
 
 
 def _persistent(
-    outputs: int, columns: int, dense: bool, tiles: int, maps: tuple[TensorMap, TensorMap], out: str, sizes: tuple[int, ...]
+    outputs: int,
+    columns: int,
+    dense: bool,
+    tiles: int,
+    maps: tuple[TensorMap, TensorMap],
+    names: tuple[str, ...],
+    sizes: tuple[int, ...],
 ) -> Launch:
     """One block for each multiprocessor, which takes one tile after another. A stage holds the pixels and the weights of a step."""
     stage_bytes = _OF["kRowBytes"] * (_OF["kImages"] + outputs * columns)
     stages = _SHARED_BYTES // stage_bytes
     return launch(
         *(template("layer_product", outputs, columns, dense, stages), min(tiles, MULTIPROCESSORS), _block()),
-        *(*maps, "folded", out, "next", *sizes),
+        *(*maps, *names, "next", *sizes),
         shared_bytes=stages * stage_bytes + ALIGNMENT_BYTES,
     )
 
@@ -171,7 +184,7 @@ def _last(case: Case, layer: Layer) -> Launch:
     units = ceil_div(images, tile) * (layer.side // 2) * ceil_div(layer.side, width)
     matrices = _OF["kRelations"] * ceil_div(layer.channels, _OF["kChannels"]) * _OF["kMatrix"]
     staged = 4 * tile * _OF["kStaged"]  # four rows of outputs
-    pixels = TensorMap("x3", _box(tile), 128, (layer.side**2 * images, layer.channels))
+    pixels = TensorMap("x3", _box(_rows(images)), 128, (layer.side**2 * images, layer.channels))
     return launch(
         *(template("last_layer_wgmma", _LAST_STAGES), min(units, MULTIPROCESSORS), _block()),
         *(pixels, "w4", "b4", "images", "next", layer.number, layer.side, layer.channels, images, width),
@@ -185,7 +198,7 @@ CUDA_VARIANTS: Final = (
     _rung(
         *("v01_stride_two", "A thread an output", _thread_an_output),
         precision="bf16",
-        scratch=lambda case, config: _pixels(case),
+        scratch=_folded,
         skip=up_to(100, "images", images_of),
         min_compute_capability=(8, 0),
     ),

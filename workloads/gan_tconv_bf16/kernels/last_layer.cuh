@@ -35,6 +35,7 @@ __device__ __forceinline__ unsigned short weight_of(const unsigned short* __rest
 
 // Matrices as wgmma reads them, [relation][64 channels][column][channel], 16-byte pieces of a row swizzled.
 __device__ __forceinline__ void fill_matrices(unsigned short* matrices, const unsigned short* __restrict__ w, int channels, int chunks) {
+#pragma unroll 8  // so that as many loads are under way
   for (int n = threadIdx.x; n < kRelations * chunks * kMatrix; n += blockDim.x) {
     const int matrix = n / kMatrix, column = n % kMatrix / kChannels, c = n % kChannels;
     matrices[matrix * kMatrix + column * kChannels + (c / 8 ^ column % 8) * 8 + c % 8] =
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
   Ring<stages> ring;
 
   if (threadIdx.x >= kConsumers) {
-    give_registers<40>();
+    give_registers<kOfProducers>();
     if (threadIdx.x > kConsumers) return;
     for (int number = blockIdx.x; number < units; number += gridDim.x) {
       const Unit unit(number, side, count, width);
@@ -131,14 +132,14 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
         for (int row = unit.p - 1; row < unit.p - 1 + kRowsOfInputs; ++row)  // above and below the pixels the TMA reads zeros
           for (int chunk = 0; chunk < chunks; ++chunk, ring.next()) {
             mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
-            mbarrier_arrive_expect(&pipeline.full[ring.stage], sizeof stage[0]);
+            mbarrier_arrive_expect(&pipeline.full[ring.stage], rows_of(count) * kRowBytes);
             tma_load(stage[ring.stage], in, chunk * kChannels, (row * side + j) * count + unit.first_image, &pipeline.full[ring.stage]);
           }
     }
     return;
   }
 
-  take_registers<232>();
+  take_registers<kOfConsumers>();
   const WgmmaRows rows(threadIdx.x);
   Sums sums[2] = {Sums(rows, bias), Sums(rows, bias)};  // of rows p and p + 1
   const int warp = threadIdx.x / 32, of_warpgroup = threadIdx.x / 128 * (64 * kRowBytes);

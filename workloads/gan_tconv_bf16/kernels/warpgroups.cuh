@@ -18,9 +18,11 @@ constexpr int kRowBytes = 128;         // of an operand in a stage
 constexpr int kChannels = 2 * kDepth;  // of a step
 
 // Registers as warpgroups hand them over, of the 168 that each thread of the three begins with: a kernel that takes more waits for ever.
-// Tiles of two outputs leave consumers fewest, and their producers need fewest.
-__device__ constexpr int registers_of_producers(int outputs) { return outputs == 2 ? 40 : 56; }
-__device__ constexpr int registers_of_consumers(int outputs) { return (3 * 168 - registers_of_producers(outputs)) / 2; }
+constexpr int kOfProducers = 56, kOfConsumers = (3 * 168 - kOfProducers) / 2;
+
+// Images that the TMA brings for a tile: all of it, or of fewer images those that there are, in eights. The others of a product are what shared memory
+// holds, and no output is made of them.
+__device__ __forceinline__ int rows_of(int images) { return min(kImages, (images + 7) / 8 * 8); }
 
 template <int columns>
 struct Stage {
@@ -58,7 +60,7 @@ __device__ __forceinline__ void fetch_tiles(Stage<Tile::outputs * Tile::columns>
             Mbarrier* full = &pipeline.full[ring.stage];
             mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
             tiles[ring.stage] = number;
-            mbarrier_arrive_expect(full, sizeof now.pixels + Tile::outputs_of(kind) * Tile::columns * kRowBytes);
+            mbarrier_arrive_expect(full, rows_of(of.images) * kRowBytes + Tile::outputs_of(kind) * Tile::columns * kRowBytes);
             const int pixel = (tile.p + i) * of.side + tile.q + j;
             tma_load(now.pixels, in, step * kChannels, pixel * of.images + tile.first_image, full);
             for (int n = 0; n < Tile::outputs_of(kind); ++n) {
@@ -73,16 +75,18 @@ __device__ __forceinline__ void fetch_tiles(Stage<Tile::outputs * Tile::columns>
   mbarrier_arrive(&pipeline.full[ring.stage]);
 }
 
-// Scale and shift of a layer's channels in shared memory, of two neighbours together.
+// Bias and batch normalisation of a layer's channels as x * scale + shift in shared memory, of two neighbours together. `bn`: scale, shift, mean and
+// variance of all channels; no bias: a null pointer.
 struct Scales {
   float4 of_pair[kMostChannels / 2];
 
   // By all threads of a block, before they meet.
-  __device__ __forceinline__ void load(const float* __restrict__ folded, const Sizes& of) {
-    const float* scale = folded + 2 * of.layer * of.widest;
-    const float* shift = scale + of.widest;
-    for (int k = 2 * threadIdx.x; k < min(of.out_channels, of.widest); k += 2 * blockDim.x)
-      of_pair[k / 2] = make_float4(scale[k], scale[k + 1], shift[k], shift[k + 1]);
+  __device__ __forceinline__ void load(const float* __restrict__ bn, const float* __restrict__ bias, int channels) {
+    for (int k = threadIdx.x; k < channels; k += blockDim.x) {
+      const float scale = bn[k] / sqrtf(bn[3 * channels + k] + kEpsilon);
+      float* to = reinterpret_cast<float*>(of_pair + k / 2) + k % 2;
+      to[0] = scale, to[2] = ((bias ? bias[k] : 0.0f) - bn[2 * channels + k]) * scale + bn[channels + k];
+    }
   }
 };
 
@@ -181,23 +185,23 @@ struct Layer {
     if constexpr (kind + 1 < Tile::kinds) multiply<kind + 1>(sums, tile, words);
   }
 
-  static __device__ __forceinline__ void run(const TensorMap& in, const TensorMap& w, const float* folded, unsigned short* out, int* next,
-                                             const Sizes& sizes) {
+  static __device__ __forceinline__ void run(const TensorMap& in, const TensorMap& w, const float* bn, const float* bias, unsigned short* out,
+                                             int* next, const Sizes& sizes) {
     extern __shared__ char memory[];
     auto* stage = aligned_1024<StageOfTile>(memory);
     __shared__ Pipeline<stages> pipeline;
     __shared__ int tiles[stages];
     __shared__ Scales scales;
-    scales.load(folded, sizes);
+    scales.load(bn, Tile::dense ? nullptr : bias, min(sizes.out_channels, sizes.widest));
     pipeline.init(kConsumers / 32);
 
     if (threadIdx.x >= kConsumers) {
-      give_registers<registers_of_producers(Tile::outputs)>();
+      give_registers<kOfProducers>();
       if (threadIdx.x == kConsumers) fetch_tiles<Tile>(stage, pipeline, tiles, sizes, in, w, next + sizes.layer);
       return;
     }
 
-    take_registers<registers_of_consumers(Tile::outputs)>();
+    take_registers<kOfConsumers>();
     Layer layer = {stage, pipeline, WgmmaRows(threadIdx.x)};
     for (;;) {
       mbarrier_wait(&pipeline.full[layer.ring.stage], layer.ring.parity);

@@ -1,0 +1,47 @@
+"""The generator in BF16: its tolerance, and the tiles that only the student report's network has."""
+
+import numpy as np
+import pytest
+
+from tests.emulator.emulator import needs_compiler
+from tests.workloads.declared import agreements
+from warpladder.collectors.core.agreement import compare
+from warpladder.workloads.declare.cases import narrowed, widened
+from warpladder.workloads.gan_tconv_bf16.problem import make_case
+from warpladder.workloads.gan_tconv_bf16.workload import WORKLOAD
+
+pytestmark = pytest.mark.slow
+WARPGROUPS = WORKLOAD.variant("v02_warpgroups")
+
+
+def test_the_tolerance_is_above_rounding_and_below_one_missing_pixel_of_the_odd_case():
+    case = make_case({"images": 3})
+    images = WORKLOAD.reference(case, WORKLOAD.make_inputs(case, np.random.default_rng(3)))["images"]
+    rounded = widened(narrowed(images.astype(np.float32), "bfloat16"), "bfloat16")
+    assert compare({"images": rounded}, {"images": images}, WORKLOAD.tolerance["bf16"]).ok
+    lacking = rounded.copy()
+    lacking[1, 30, 30] = 0.0
+    error = compare({"images": lacking}, {"images": images}, 1.0).rel_l2_error
+    assert compare({"images": rounded}, {"images": images}, 1.0).rel_l2_error < WORKLOAD.tolerance["bf16"] / 2 < error
+
+
+@needs_compiler
+@pytest.mark.thorough
+@pytest.mark.parametrize("images", [3, 129, 257])
+def test_wide_tiles_compute_the_reference(images):
+    """A network of the student report's channels on one pixel: its layers take tiles of one, two and four outputs."""
+    case = make_case({"images": images, "channels": 512, "side": 1})
+    assert all(verdict.ok for verdict in agreements(WORKLOAD, WARPGROUPS, case, {}, ("forward",)))
+
+
+@pytest.mark.parametrize(("images", "columns"), [(1, 64), (128, 64), (129, 128), (256, 128), (257, 256), (1000, 256)])
+def test_few_images_have_narrow_tiles(images, columns):
+    kernels = [launch.kernel for launch in WARPGROUPS.launches(make_case({"images": images}), {})]
+    assert {f"layer_product<1, {columns}, true", f"layer_product<1, {columns}, false"} == {
+        kernel.rpartition(",")[0] for kernel in kernels if "<1," in kernel
+    }
+
+
+def test_channels_that_the_tma_cannot_copy_are_skipped():
+    case = make_case({"images": 3, "channels": 32})
+    assert WARPGROUPS.skip(case, {}) == "takes eight channels at a time, in every layer: 32 is no multiple of 64 up to 512"
