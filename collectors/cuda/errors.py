@@ -8,7 +8,8 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
-from warpladder.collectors.core.agreement import TILE, PartOfErrors
+from warpladder.collectors.core.agreement import TILE
+from warpladder.collectors.core.verify import PartOfErrors
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.launch import load
 from warpladder.workloads.api import Array, CudaVariant
