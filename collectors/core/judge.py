@@ -361,7 +361,11 @@ class Pairs:
         return len(self.new_ns) >= PAIRS or (len(self.new_ns) >= _FEW_PAIRS and not self._of_all().ratio >= FACTOR_OF_A_PART)
 
     @property
-    def keeps_a_part(self) -> bool:
+    def cell(self) -> Cell:
+        return self.suspect.cell
+
+    @property
+    def keeps_results(self) -> bool:
         """Whether new sets take longer."""
         slowest = max(self.seen_ns.values(), key=median, default=[])
         return (

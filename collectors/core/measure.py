@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -55,6 +55,9 @@ _KEEPS_PARTS: Final = (
 )
 
 
+_T = TypeVar("_T", judge.Suspect, judge.Pairs)
+
+
 @dataclass(frozen=True)
 class _Verified:
     """A verified cell with its operation."""
@@ -65,27 +68,16 @@ class _Verified:
 
 
 def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], turn: Turn, report: Reporter) -> None:
-    """Verify and sample every cell of a job, and report where the time went."""
+    """Verify and sample every cell of a job, and report where the time went.
+
+    Raises:
+        CellCrashed: the process must be replaced before the other cells can go on.
+    """
     watch = Stopwatch(Spent.PREPARE)
 
     def tell() -> None:
         report.rows("phases", phase_rows(watch.take(), workload.name, job.case, job.gpus, turn.process))
 
-    _measure_case(job, workload, benches, turn, report, watch, tell)
-    tell()
-
-
-def _measure_case(
-    job: Job,
-    workload: Workload,
-    benches: Mapping[str, MakeBench],
-    turn: Turn,
-    report: Reporter,
-    watch: Stopwatch,
-    tell: Callable[[], None],
-) -> None:
-    """Verify and sample every cell of a job. Raises CellCrashed: the process must be replaced before the other cells
-    can go on."""
     case, load = workload.case(job.case), Load()
     seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode()), turn.process]
     problems = Problems(workload, case, seed, watch)
@@ -123,6 +115,7 @@ def _measure_case(
                 else "needs an NVIDIA GPU; this collector runs host variants only"
             )
             report.rows("results", [result_row(cell, "skipped", why)])
+    tell()
 
 
 def _tell_doubts(workload: Workload, case: Case, problems: Problems, variants: Sequence[Variant], report: Reporter) -> None:
@@ -351,33 +344,24 @@ class _BenchRun:
             for timed, how, durations in self._of_first_pass(cells)
             if durations.usual
         ]
+        failed = self._time_in_turn(suspects, self._time_new)
+        if self._bench.gpus:
+            return failed
+        pairs = [judge.Pairs(each) for each in suspects if each.may_keep_a_part and each.cell not in failed]
+        return failed | self._time_in_turn(pairs, self._time_pair)
+
+    def _time_in_turn(self, every: Sequence[_T], step: Callable[[_T, Mapping[str, np.ndarray]], None]) -> set[Cell]:
+        """Time cells with ever new inputs until each is settled. Returns those that keep results, or fail; they are reported."""
         failed: set[Cell] = set()
-        while waiting := [each for each in suspects if not each.is_settled and each.cell not in failed]:
+        while waiting := [each for each in every if not each.is_settled and each.cell not in failed]:
             inputs = self._problems.new()
             for each in waiting:
-                if not self._attempt(each.cell, partial(self._time_new, each, inputs)):
+                if not self._attempt(each.cell, partial(step, each, inputs)):
                     failed.add(each.cell)
-        for each in suspects:
+        for each in every:
             if each.keeps_results and each.cell not in failed:
                 failed.add(each.cell)
                 self._fail(each.cell, Failed("wrong_result", each.text))
-        if self._bench.gpus:
-            return failed
-        return failed | self._time_parts([each for each in suspects if each.may_keep_a_part and each.cell not in failed])
-
-    def _time_parts(self, suspects: Sequence[judge.Suspect]) -> set[Cell]:
-        """Time cells with more new inputs, which may keep a part of their results. Returns those that do, or fail; they are reported."""
-        every = [judge.Pairs(each) for each in suspects]
-        failed: set[Cell] = set()
-        while waiting := [each for each in every if not each.is_settled and each.suspect.cell not in failed]:
-            inputs = self._problems.new()
-            for each in waiting:
-                if not self._attempt(each.suspect.cell, partial(self._time_pair, each, inputs)):
-                    failed.add(each.suspect.cell)
-        for each in every:
-            if each.keeps_a_part and each.suspect.cell not in failed:
-                failed.add(each.suspect.cell)
-                self._fail(each.suspect.cell, Failed("wrong_result", each.text))
         return failed
 
     def _time_pair(self, pairs: judge.Pairs, inputs: Mapping[str, np.ndarray]) -> None:

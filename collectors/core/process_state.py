@@ -95,11 +95,13 @@ class ProcessState:
 def _of_python() -> tuple[_Setting, ...]:
     """The settings of Python, NumPy and the thread that measures."""
     depth = sys.getrecursionlimit()
+    own, of_libraries = OwnFunctions(), LibraryFunctions([*_FUNCTIONS])
     return (
         *_of_arithmetic(),
         *_of_scheduler(),
         *_of_libraries(),
-        *_of_user(),
+        ("functions of your file", own.get, own.write),
+        ("functions of libraries", of_libraries.get, of_libraries.write),
         ("the profiling of Python (sys.setprofile)", sys.getprofile, sys.setprofile),
         ("the tracing of Python (sys.settrace)", sys.gettrace, sys.settrace),
         ("the profiling of threads", threading.getprofile, threading.setprofile),
@@ -231,13 +233,6 @@ def _set_functions_of_numpy(before: tuple[tuple[Any, ...], ...]) -> None:
         for name, function in zip(names, functions, strict=True):
             if vars(module).get(name) is not function:
                 setattr(module, name, function)
-
-
-def _of_user() -> Iterator[_Setting]:
-    """The functions that other variants of the user's file may call."""
-    own, of_libraries = OwnFunctions(), LibraryFunctions([*_FUNCTIONS])
-    yield "functions of your file", own.get, own.write
-    yield "functions of libraries", of_libraries.get, of_libraries.write
 
 
 _SIGNALS: Final = tuple(

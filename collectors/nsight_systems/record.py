@@ -3,7 +3,7 @@
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
 from warpladder.collectors.nsight_systems.entry import NSYS, profile_command
+from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.tables import add_trace
@@ -60,11 +61,7 @@ def record(
         return finish(writer, data_dir, label, run, fill, interrupted), interrupted
 
 
-ImportReport = Callable[[Path, Path, str, Naming | None, Sequence[str], Notes | None], str]
-
-
 def profile(
-    import_report: ImportReport,
     command: Sequence[str],
     data_dir: Path,
     label: str,

@@ -49,12 +49,10 @@ class Change:
     Attributes:
         variants: workload and variant of those to measure again.
         rest: names of the other parts that differ. Where there is one, everything is measured again.
-        gone: workload and variant of those that are no more.
     """
 
     variants: tuple[tuple[str, str], ...]
     rest: tuple[str, ...] = ()
-    gone: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -96,7 +94,7 @@ def changed(before: Snapshot, now: Snapshot) -> Change:
     """Compare two snapshots. New variants count as changed."""
     rest = [name for name in {**before.rest, **now.rest} if before.rest.get(name) != now.rest.get(name)]
     variants = [key for key, digest_now in now.variants.items() if before.variants.get(key) != digest_now]
-    return Change(tuple(variants), tuple(rest), tuple(key for key in before.variants if key not in now.variants))
+    return Change(tuple(variants), tuple(rest))
 
 
 def _take(reach: Reach, thing: Variant | Workload) -> Reach:

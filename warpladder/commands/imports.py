@@ -38,7 +38,6 @@ def profile_command(
 ) -> None:
     """Profile a program of your own under Nsight Systems and import the report. The run's id is the last line of stdout."""
     from warpladder.collectors.core.signals import Stop
-    from warpladder.collectors.nsight_systems.parse import import_report
     from warpladder.collectors.nsight_systems.record import profile
     from warpladder.collectors.trace.notes import Notes
     from warpladder.screen import say
@@ -46,7 +45,7 @@ def profile_command(
     naming = _prepare(data_dir, label, variant_from)
     with Stop() as stop:
         notes = Notes()
-        run_id, exit_code = profile(import_report, command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
+        run_id, exit_code = profile(command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
         if exit_code:
             say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
         _print([_Imported(command[0], data_dir / run_id, notes.warnings())], form)

@@ -103,7 +103,7 @@ def _carry_out(task: Task, pipe: Connection) -> None:
     pipe.send(Loaded(now, change, variants))
     if variants == ():
         return
-    request = narrowed(request, variants)
+    request = request if variants is None else replace(request, variants=list(variants))
     more = [f"{request.ranks_option}={','.join(map(str, request.gpus))}"] if list(request.gpus) != [1] else []
     order = replace(order, request=request, arguments=["record", *request.arguments(), *more])
     # The collector and the reason for it were printed before.
@@ -156,8 +156,3 @@ def to_record(change: Change, requested: Sequence[str], baselines: Sequence[str]
     names = [name for name in change.names if not requested or name in requested]
     beside = [name for name in baselines if not requested or name in requested]
     return tuple(dict.fromkeys([*beside, *names])) if names else ()
-
-
-def narrowed(request: Request, variants: Sequence[str] | None) -> Request:
-    """The request for some of its variants; for all of them with None."""
-    return request if variants is None else replace(request, variants=list(variants))

@@ -16,7 +16,6 @@ from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.nsight_systems import entry, source
 from warpladder.collectors.nsight_systems import record as profiling
-from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.data.names import Source
 from warpladder.data.store import Run, RunWriter, StoreError, list_runs, open_run
 
@@ -78,7 +77,7 @@ def test_a_program_is_profiled_imported_and_its_exit_code_kept(
     fake_nsys(tmp_path, monkeypatch)
     command = [sys.executable, "-c", "print('trained'); raise SystemExit(4)"]
     kept = tmp_path / "kept.nsys-rep"
-    run_id, exit_code = profiling.profile(import_report, command, tmp_path / "runs", "", None, kept, [])
+    run_id, exit_code = profiling.profile(command, tmp_path / "runs", "", None, kept, [])
     run = open_run(tmp_path / "runs" / run_id)
     assert (exit_code, len(run.table("kernels")), run.info["label"]) == (4, 20, Path(sys.executable).stem)
     assert kept.read_bytes().startswith(b"NVIDIA Tegra")
@@ -90,18 +89,18 @@ def test_what_cannot_be_profiled_is_refused_before_it_runs(tmp_path: Path, monke
     ran = tmp_path / "ran"
     touch = ["touch", str(ran)]
     with pytest.raises(CollectorError, match="no-such-program: no such program"):
-        profiling.profile(import_report, ["no-such-program"], tmp_path / "runs", "", None, None, [])
+        profiling.profile(["no-such-program"], tmp_path / "runs", "", None, None, [])
     with pytest.raises(CollectorError, match="exists; choose another name"):
-        profiling.profile(import_report, touch, tmp_path / "runs", "", None, tmp_path / "nsys", [])
+        profiling.profile(touch, tmp_path / "runs", "", None, tmp_path / "nsys", [])
     with pytest.raises(StoreError, match="cannot be written"):
-        profiling.profile(import_report, touch, Path("/dev/null/runs"), "", None, None, [])
+        profiling.profile(touch, Path("/dev/null/runs"), "", None, None, [])
     assert not ran.exists()
 
 
 def test_an_nsys_that_writes_no_report_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_nsys(tmp_path, monkeypatch, writes=False)
     with pytest.raises(CollectorError, match="nsys wrote no report"):
-        profiling.profile(import_report, ["true"], tmp_path / "runs", "", None, None, [])
+        profiling.profile(["true"], tmp_path / "runs", "", None, None, [])
     assert list_runs([tmp_path / "runs"]) == ([], [])
     assert not any((tmp_path / "runs").iterdir())
 
@@ -109,7 +108,7 @@ def test_an_nsys_that_writes_no_report_leaves_no_run(tmp_path: Path, monkeypatch
 def test_without_nsys_profiling_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiling, "NSYS", Tool("no-such-nsys-on-path", "Nsight Systems", ()))
     with pytest.raises(CollectorError, match="install Nsight Systems"):
-        profiling.profile(import_report, ["true"], tmp_path / "runs", "", None, None, [])
+        profiling.profile(["true"], tmp_path / "runs", "", None, None, [])
 
 
 @pytest.mark.thorough
@@ -169,7 +168,7 @@ def test_a_signal_ends_the_profiled_program_and_its_report_is_imported(tmp_path:
     sender = threading.Thread(target=terminate)
     sender.start()
     with Stop() as stop:
-        run_id, _ = profiling.profile(import_report, [sys.executable, "-c", code], tmp_path / "runs", "", None, None, [], stop)
+        run_id, _ = profiling.profile([sys.executable, "-c", code], tmp_path / "runs", "", None, None, [], stop)
     sender.join()
     assert stop.exit_code == 143
     assert len(open_run(tmp_path / "runs" / run_id).table("kernels")) == 20

