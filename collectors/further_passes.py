@@ -140,11 +140,8 @@ def _first_of(option: str, names: Sequence[str]) -> str:
 
 
 def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
-    """The request of a further pass: a few rounds in one process, of all cells or of some, or one execution of some cells.
-
-    Args:
-        cells: file with the cells of a pass that takes some; see `plan.write_cells`.
-    """
+    """The request of a further pass: a few rounds in one process, of all cells or of some, or one execution of some
+    cells. `cells`: file with the cells of a pass that takes some; see `plan.write_cells`."""
     if of.collector == choice.ENERGY:
         return replace(request, cells=cells, no_limit=True, processes=1, max_rounds=_ENERGY_ROUNDS)
     if of.collector == choice.COUNTER:
@@ -255,8 +252,8 @@ def _together(
     journal.copy_run(run, into, rows)
     for each, further_run in passed.items():
         for table in each.tables:
-            for piece in _pieces(further_run, table):
-                into.append(table, piece)
+            for batch in further_run.scan(table, schema.TABLES[table].arrow.names):
+                into.append(table, pa.Table.from_batches([batch]))
         if each.collector == choice.COUNTER:
             for table, further_rows in _further_code(run, further_run).items():
                 into.append(table, further_rows)
@@ -281,11 +278,6 @@ def _lacking_energy(further: store.Run) -> Iterable[dict[str, Any]]:
     for reason, cells in reasons.items():
         more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
         yield diagnostic_row("warning", Source.ENERGY, f"no energy of {cells[0]}{more}: {reason}")
-
-
-def _pieces(run: store.Run, table: str) -> Iterable[pa.Table]:
-    columns = [column.name for column in schema.TABLES[table].columns]
-    return (pa.Table.from_batches([batch]) for batch in run.scan(table, columns))
 
 
 def _further_code(run: store.Run, further: store.Run) -> dict[str, list[dict[str, Any]]]:

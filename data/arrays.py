@@ -157,11 +157,8 @@ def least_of_windows(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
 
 
 class Intervals:
-    """The union of some intervals, which may overlap and stand in any order.
-
-    Attributes:
-        start, end: intervals that do not touch, in order, with the same union.
-    """
+    """The union of some intervals, which may overlap and stand in any order. `start`, `end`: intervals that do not
+    touch, in order, with the same union."""
 
     def __init__(self, start: Int64s, end: Int64s) -> None:
         order = np.argsort(start, kind="stable")

@@ -54,11 +54,8 @@ _SAME: Final = "every sample had the same inputs, so that a function that keeps 
 
 
 class Comparison(Run):
-    """The run of `compare_functions`. It is shown as its table, with what could not be checked below it.
-
-    Attributes:
-        notes: what could not be checked.
-    """
+    """The run of `compare_functions`. It is shown as its table, with what could not be checked below it. `notes`: what
+    could not be checked."""
 
     def __init__(self, run: store.Run, notes: Sequence[str]) -> None:
         super().__init__(run)

@@ -178,11 +178,8 @@ class NotebookProgress(Progress):
 
 
 def progress(headline: str) -> TerminalProgress | NotebookProgress:
-    """The progress that suits the place where Python runs.
-
-    Args:
-        headline: the first line; it says which collector measures, and why.
-    """
+    """The progress that suits the place where Python runs. `headline`: the first line; it says which collector
+    measures, and why."""
     return NotebookProgress(headline) if in_notebook() else TerminalProgress(headline)
 
 

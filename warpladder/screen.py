@@ -25,11 +25,7 @@ def say(text: str) -> None:
 
 
 def print_lines(lines: Iterable[str], indent: str = "  ") -> None:
-    """Print lines on stdout, on a terminal folded between words.
-
-    Args:
-        indent: what a line goes on with where it is folded.
-    """
+    """Print lines on stdout, on a terminal folded between words. `indent`: what a line goes on with where it is folded."""
     print_text("".join(f"{_folded(line, sys.stdout, indent)}\n" for line in lines))
 
 

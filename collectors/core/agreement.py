@@ -185,7 +185,7 @@ def compare(
         if detail:
             break
         if name in exact:
-            if each.different and not _is_explained(rounding(), name, *own):
+            if each.different and not ((second := rounding()) and second.explains(name, *map(_on_host, own))):
                 detail = _differing(name, *own, each, limits[name])
             continue
         where = f"{name}: " if len(judged) > 1 else ""
@@ -258,10 +258,6 @@ def _least_rms(judged: Mapping[str, _Errors], is_zero: Callable[[str], bool]) ->
 def _is_zero_but_for_rounding(second: Rounding | None, name: str, reference: Array) -> bool:
     """Whether nothing of a small output is left in the other run. Without one it is taken to be so."""
     return second is None or name not in second.outputs or not _own_error(second, name, reference) < 0.5
-
-
-def _is_explained(second: Rounding | None, name: str, output: Array, reference: Array) -> bool:
-    return second is not None and second.explains(name, _on_host(output), _on_host(reference))
 
 
 def _own_error(second: Rounding, name: str, reference: Array) -> float:
@@ -342,7 +338,7 @@ def _errors(
 ) -> _Errors:
     """The errors of an output, of numbers multiplied by a power of two. Where squares would overflow or vanish, another is chosen."""
     flat, expected = output.reshape(-1), reference.reshape(-1)
-    of_part, chunk = (_errors_of_part, _CHUNK) if _is_on_host(flat) else (on_device, max(flat.size, 1))
+    of_part, chunk = (_errors_of_part, _CHUNK) if isinstance(flat, np.ndarray) else (on_device, max(flat.size, 1))
     assert of_part, "arrays on a device come from a bench on one"
     pieces = ((flat[at : at + chunk], expected[at : at + chunk]) for at in range(0, flat.size, chunk))
     parts = [of_part(actual, right, exact, lost_at, scale) for actual, right in pieces]
@@ -363,11 +359,7 @@ def _errors(
 
 
 def _errors_of_part(actual: np.ndarray, right: np.ndarray, exact: bool, lost_at: float, scale: float) -> PartOfErrors:
-    """The errors of elements in host memory.
-
-    Args:
-        exact: count what is different, else what is lost.
-    """
+    """The errors of elements in host memory. `exact`: count what is different, else what is lost."""
     wide = _NUMPY.complex128 if actual.dtype.kind == "c" else _NUMPY.float64
     value, part = (each.astype(wide, copy=False) for each in (actual, right))
     if scale != 1.0:
@@ -404,10 +396,6 @@ def _joined(values: np.ndarray) -> np.ndarray:
     """The same with the last two added up."""
     joined: np.ndarray = _NUMPY.concatenate([values[:-2], values[-2:].sum(keepdims=True)])
     return joined
-
-
-def _is_on_host(array: Array) -> bool:
-    return isinstance(array, np.ndarray)
 
 
 def _on_host(array: Array) -> np.ndarray:

@@ -140,11 +140,8 @@ class Unavailable(Exception):
 
 
 class Failed(Exception):
-    """A cell failed in another process. The exception carries its status.
-
-    Attributes:
-        lasting: the process that failed cannot go on.
-    """
+    """A cell failed in another process. The exception carries its status. `lasting`: the process that failed cannot go
+    on."""
 
     def __init__(
         self, status: str, detail: str, lasting: bool = False, errors: Mapping[str, Any] = MappingProxyType({})
@@ -372,10 +369,7 @@ def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:
 
 class ReadOnlyInputs:
     """Inputs in host memory. Variants get read-only copies; the originals show whether a variant changed one.
-
-    Attributes:
-        originals: the inputs that variants have copies of.
-    """
+    `originals`: the inputs that variants have copies of."""
 
     def __init__(self, inputs: Mapping[str, np.ndarray]) -> None:
         self.originals = inputs

@@ -127,11 +127,8 @@ class Zygote:
         self._requests.send(pickle.dumps((tuple(modules), list(workloads))))
 
     def fork(self, connection: int, progress: int) -> "Forked":
-        """Fork a process that measures. Raises OSError: the zygote is dead.
-
-        Args:
-            connection, progress: file descriptors of the pipe to this process, and of the memory shared with it.
-        """
+        """Fork a process that measures. Raises OSError: the zygote is dead. `connection`, `progress`: file descriptors
+        of the pipe to this process, and of the memory shared with it."""
         (watched, lifeline), (told, tell) = os.pipe(), os.pipe()
         try:
             socket.send_fds(self._requests, [b"f"], [connection, progress, watched, tell])

@@ -52,11 +52,8 @@ def code_row(
     spill_bytes: int | None,
     ptx: str | None,
 ) -> dict[str, Any]:
-    """A row of `machine_code`.
-
-    Args:
-        places: line of the variant's source for each place that the compiler gives; see `source_text.places`.
-    """
+    """A row of `machine_code`. `places`: line of the variant's source for each place that the compiler gives; see
+    `source_text.places`."""
     code = _without_padding(instructions)
     sass = "\n".join(each.text for each in code)
     lines = "\n".join(str(next((places[place] for place in each.places if place in places), 0)) for each in code)

@@ -40,11 +40,8 @@ NO_GPU: Final[dict[str, Any]] = {
 
 
 def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
-    """Return the columns about processor, software and checkout.
-
-    Args:
-        arguments: the command line without the program's name; or a call in Python as one text.
-    """
+    """Return the columns about processor, software and checkout. `arguments`: the command line without the program's
+    name; or a call in Python as one text."""
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain")
     return {
@@ -126,11 +123,8 @@ class CollectorError(Error):
 
 @dataclass(frozen=True)
 class Tool:
-    """A profiler of NVIDIA.
-
-    Attributes:
-        places: glob patterns of install folders, searched after PATH; the last match is the newest version.
-    """
+    """A profiler of NVIDIA. `places`: glob patterns of install folders, searched after PATH; the last match is the
+    newest version."""
 
     name: str
     product: str

@@ -52,11 +52,8 @@ _LARGE_BYTES: Final = 1 << 30
 
 
 class Problem:
-    """One input set of a case, and its references. Each reference is computed once and used by all variants and benches.
-
-    Attributes:
-        inputs: read-only arrays by name, made at the first access.
-    """
+    """One input set of a case, and its references. Each reference is computed once and used by all variants and
+    benches. `inputs`: read-only arrays by name, made at the first access."""
 
     def __init__(self, workload: Workload, case: Case, rng: np.random.Generator, watch: Stopwatch | None = None) -> None:
         self._workload, self._case, self._rng = workload, case, rng
@@ -502,10 +499,7 @@ class Judge:
         self, variant: Variant, operation: Operation, numbers: Iterable[int], settle: Callable[[], object]
     ) -> Agreement | None:
         """Compare outputs of many executions of a small case, for at most `_MANY_S` seconds. Returns the first failure.
-
-        Args:
-            numbers: of the input sets, one for each execution.
-        """
+        `numbers`: of the input sets, one for each execution."""
         ends = time.monotonic() + _MANY_S
         for number in numbers:
             self._bench.use(number)
@@ -549,11 +543,8 @@ class Judge:
         return agreement.ok
 
     def last_sample(self, variant: Variant, number: int) -> Agreement:
-        """Compare the outputs that the last sample left. Raises Failed if it changed an input.
-
-        Args:
-            number: of the input set of its last execution.
-        """
+        """Compare the outputs that the last sample left. Raises Failed if it changed an input. `number`: of the input
+        set of its last execution."""
         agreement = self._judged(variant, self._bench.last_outputs(), self._problems.sets[number])
         self.refuse_changed()
         return agreement

@@ -344,7 +344,9 @@ class _BenchRun:
             for timed, how, durations in self._of_first_pass(cells)
             if durations.usual
         ]
-        failed = self._time_in_turn(suspects, self._time_new)
+        failed = self._time_in_turn(
+            suspects, lambda each, inputs: self._on_new(each.cell, inputs, partial(judge.time_new, each, self._bench))
+        )
         if self._bench.gpus:
             return failed
         pairs = [judge.Pairs(each) for each in suspects if each.may_keep_a_part and each.cell not in failed]
@@ -379,9 +381,6 @@ class _BenchRun:
         self._sampled(suspect, suspect.how, True)  # it takes what making the inputs slows
         for given, durations_ns in steps if self._rng.integers(2) else reversed(steps):
             time(given, durations_ns)
-
-    def _time_new(self, suspect: judge.Suspect, inputs: Mapping[str, np.ndarray]) -> None:
-        self._on_new(suspect.cell, inputs, partial(judge.time_new, suspect, self._bench))
 
     def _on_new(
         self, cell: Cell, inputs: Mapping[str, np.ndarray], step: Callable[[Mapping[str, np.ndarray], int], None]

@@ -242,11 +242,7 @@ HOST_BUDGET_S: Final = 30.0
 
 @dataclass(frozen=True)
 class Plan:
-    """Every job of a run.
-
-    Attributes:
-        notes: parts of the request that are not planned, each with the reason.
-    """
+    """Every job of a run. `notes`: parts of the request that are not planned, each with the reason."""
 
     workloads: tuple[Workload, ...]
     jobs: tuple[Job, ...]
@@ -264,11 +260,7 @@ class Plan:
 
     def on_host(self, why: str) -> "Plan":
         """Return the plan for a recording of host variants alone, with a smaller time budget. Raises PlanError: it has
-        no host variant.
-
-        Args:
-            why: why no GPU is measured.
-        """
+        no host variant. `why`: why no GPU is measured."""
         variants = dict.fromkeys((cell.workload, cell.variant) for job in self.jobs for cell in job.cells)
         if not any(self._kind(*name) == "host" for name in variants):
             (_, first), *others = variants

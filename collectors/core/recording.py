@@ -232,10 +232,7 @@ def begin_with(
     most_gpus: int = 1,
 ) -> Event:
     """The event `begin` from the rows that the run will have. Raises StoreError: a row does not fit the schema.
-
-    Args:
-        cells: workload, variant, config, case and number of ranks of each cell.
-    """
+    `cells`: workload, variant, config, case and number of ranks of each cell."""
     event: Event = {
         "kind": "begin",
         "format": FORMAT,

@@ -23,11 +23,8 @@ class Part:
 
 
 class Stopwatch:
-    """Adds up the time by phase. A phase within another one interrupts it, so that the times add up to the time since the start.
-
-    Args:
-        rest: what is done outside of all other phases.
-    """
+    """Adds up the time by phase. A phase within another one interrupts it, so that the times add up to the time since
+    the start. `rest`: what is done outside of all other phases."""
 
     def __init__(self, rest: str, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock, self._now, self._since = clock, Part(rest), clock()

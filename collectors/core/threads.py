@@ -45,11 +45,8 @@ class Steps:
 
 
 class ThreadChild(Child):
-    """A thread and the pipe to it.
-
-    Args:
-        modules: modules that it imports before its first question; modules that are missing are skipped.
-    """
+    """A thread and the pipe to it. `modules`: modules that it imports before its first question; modules that are
+    missing are skipped."""
 
     progress: Steps
 

@@ -23,11 +23,7 @@ _CELL: Final = ["workload", "variant", "config", "case"]
 def check(
     samples: pd.DataFrame, cases: RowDicts, variants: RowDicts, ceilings: RowDicts, l2_bytes: int | None
 ) -> list[dict[str, Any]]:
-    """Rows of `diagnostics` about the samples.
-
-    Args:
-        l2_bytes: size of the GPU's L2 cache; None if no GPU was measured.
-    """
+    """Rows of `diagnostics` about the samples. `l2_bytes`: size of the GPU's L2 cache; None if no GPU was measured."""
     if samples.empty:
         return []
     slowed = [*_slowed(samples)]

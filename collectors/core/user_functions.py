@@ -103,13 +103,9 @@ def _reached(modules: Iterable[ModuleType], names: set[str], besides: Sequence[M
         if id(module) in seen or is_of_user(module.__name__) or module.__name__.partition(".")[0] == _OURS:
             continue
         seen.add(id(module))
-        waiting += _modules_in(module, names)
+        waiting += [each for name in names if type(each := vars(module).get(name)) is ModuleType]
         if module not in besides:
             yield from ((module, name) for name in names & set(_functions_in(module)))
-
-
-def _modules_in(module: ModuleType, names: set[str]) -> list[ModuleType]:
-    return [each for name in names if type(each := vars(module).get(name)) is ModuleType]
 
 
 def _names_in(file: Path) -> set[str]:

@@ -28,11 +28,8 @@ TELLS_APART: Final = 8.0
 
 
 def poison(outputs: Mapping[str, Array], again: bool = False) -> None:
-    """Fill outputs so that an element that is never written fails the comparison.
-
-    Args:
-        again: fill with large finite values instead of NaN; this detects code that writes only where it finds NaN.
-    """
+    """Fill outputs so that an element that is never written fails the comparison. `again`: fill with large finite
+    values instead of NaN; this detects code that writes only where it finds NaN."""
     for output in outputs.values():
         output.fill(_poison_of(output.dtype, again))
 
@@ -93,11 +90,7 @@ def _poison_of(dtype: np.dtype[Any], again: bool) -> Any:
 
 def check_buffers(what: str, arrays: Any, declared: Mapping[str, Buffer]) -> None:
     """Check that arrays match the buffers that a workload declares. Raises WorkloadError: `arrays` is not a mapping, or
-    a name or a shape differs.
-
-    Args:
-        what: the function that returned the arrays, for the message.
-    """
+    a name or a shape differs. `what`: the function that returned the arrays, for the message."""
     if not isinstance(arrays, Mapping):
         raise WorkloadError(f"{what} gives {type(arrays).__name__}; make it a dict of arrays by name")
     if set(arrays) != set(declared):
@@ -142,11 +135,7 @@ def check_reference(reference: Any, declared: Mapping[str, Buffer], inputs: Buff
 
 
 def doubts_of(reference: Buffers, declared: Mapping[str, Buffer], exact: Collection[str]) -> list[str]:
-    """The doubts about a reference, as sentences.
-
-    Args:
-        exact: the outputs that must be equal to it.
-    """
+    """The doubts about a reference, as sentences. `exact`: the outputs that must be equal to it."""
     doubts = []
     for name, buffer in declared.items():
         array = reference[name]

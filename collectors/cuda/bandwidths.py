@@ -137,11 +137,7 @@ def ways_by_size(reads: int, writes: int, total: int) -> list[Way]:
 
 
 class DeviceMemory:
-    """Two buffers of a GPU, and the kernels that move their bytes.
-
-    Args:
-        by_size: times by size are measured too.
-    """
+    """Two buffers of a GPU, and the kernels that move their bytes. `by_size`: times by size are measured too."""
 
     def __init__(self, device: CudaDevice, by_size: bool) -> None:
         self._device = device

@@ -131,7 +131,8 @@ def _jobs_of_cell(
     if variant.skip(case, config) is not None:
         return
     if isinstance(variant, CudaVariant):
-        for share in _shares(workload, case, planned.gpus):
+        shares = workload.shares if planned.gpus > 1 else None
+        for share in [part.case for part in shares(case, planned.gpus)] if shares else [case]:
             yield from _kernels(workload, share, variant, config, architectures)
     elif not isinstance(planned.workload, HeldWorkload) and (
         first := _first_call(workload, variant, case, config, architectures if libraries else ())
@@ -200,11 +201,6 @@ def _packages_by_module() -> Mapping[str, Sequence[str]]:
     return metadata.packages_distributions()
 
 
-def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
-    """Return the cases of the ranks' shares."""
-    return [part.case for part in workload.shares(case, gpus)] if workload.shares and gpus > 1 else [case]
-
-
 def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, architectures: Sequence[str]) -> Iterator[Job]:
     if not architectures:  # without a GPU, which the compiler need not be loaded for
         return
@@ -246,11 +242,8 @@ class Compilers(AbstractContextManager["Compilers"]):
             threading.Thread(target=_converse, args=(self._workers.process, list(jobs), self._lines), daemon=True).start()
 
     def wait_for(self, *numbers: int) -> None:
-        """Compile until all is done that these cases need, and stop the processes.
-
-        Args:
-            numbers: positions in `plan.jobs`; none for all cases.
-        """
+        """Compile until all is done that these cases need, and stop the processes. `numbers`: positions in `plan.jobs`;
+        none for all cases."""
         numbers = () if self._all_at_once else numbers
         if not self._needs(numbers):
             return
@@ -303,7 +296,7 @@ def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], lines: "que
     """Send the jobs to the process, and put its output lines into the queue; an empty text marks the end."""
     assert process.stdin and process.stdout
     with suppress(OSError, ValueError):  # the process may end before it has read all jobs
-        process.stdin.write("".join(f"{_to_line(job)}\n" for job in jobs))
+        process.stdin.write("".join(f"{json.dumps([type(job).__name__, *astuple(job)])}\n" for job in jobs))
         process.stdin.close()
         for line in process.stdout:
             lines.put(line)
@@ -311,11 +304,6 @@ def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], lines: "que
 
 
 # -- in the processes that compile ---------------------------------------------------------------------------------------
-
-
-def _to_line(job: Job) -> str:
-    """Return the job as JSON on one line; `_of_line` reads it."""
-    return json.dumps([type(job).__name__, *astuple(job)])
 
 
 def _of_line(line: str) -> Job:

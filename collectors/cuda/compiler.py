@@ -30,11 +30,8 @@ _SERIALIZED = re.compile(r"wgmma\S* instructions are serialized .* in the functi
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel of a compiled module, and its registers, shared memory and spills.
-
-    Attributes:
-        serialized: ptxas waits for each product of a warpgroup (wgmma) before it starts the next one.
-    """
+    """A kernel of a compiled module, and its registers, shared memory and spills. `serialized`: ptxas waits for each
+    product of a warpgroup (wgmma) before it starts the next one."""
 
     symbol: str
     registers: int

@@ -57,11 +57,7 @@ class _Update:
 
 
 class Meter:
-    """Measures energy and idle power by a counter.
-
-    Args:
-        read_mj: reads the counter, in mJ.
-    """
+    """Measures energy and idle power by a counter. `read_mj`: reads the counter, in mJ."""
 
     def __init__(
         self,

@@ -63,11 +63,7 @@ from warpladder.workloads.declare.launches import scalars
 
 
 class CudaBench:
-    """A case's buffers on the current GPU.
-
-    Attributes:
-        checks_stream: check that a library's work is all on the timed stream.
-    """
+    """A case's buffers on the current GPU. `checks_stream`: check that a library's work is all on the timed stream."""
 
     gpus = 1
     checks_stream = True

@@ -63,10 +63,7 @@ class Prints:
 
 def fault_of(prints: Mapping[str, Prints], cure: str) -> str:
     """Return why device times of a call would be wrong, and what to do; empty if its work is on the timed stream.
-
-    Args:
-        prints: fingerprints of its outputs, by name; empty if the call could not be checked.
-    """
+    `prints`: fingerprints of its outputs, by name; empty if the call could not be checked."""
     if early := [name for name, print_ in prints.items() if print_.early]:
         return f"its work is not on the timed stream: output {', '.join(early)} is written while that stream is held; {cure}"
     if late := [name for name, print_ in prints.items() if print_.late]:

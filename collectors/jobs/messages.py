@@ -211,11 +211,8 @@ def _shortest(collectives: pa.Table, rows: Int64s, duration: Int64s) -> Int64s:
 
 
 def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) -> tuple[Int64s, Waits]:
-    """The number of each row with a matched message, -1 for other rows, and its times. No rank comes last: only one waits for the other.
-
-    Args:
-        first: the number of the first message; what two rows exchange is one.
-    """
+    """The number of each row with a matched message, -1 for other rows, and its times. No rank comes last: only one
+    waits for the other. `first`: the number of the first message; what two rows exchange is one."""
     rank, start, end = (integers(collectives[name]) for name in ("rank", "start_ns", "end_ns"))
     rows = len(rank)
     ours = np.unique(np.concatenate((found.sent, found.received)))

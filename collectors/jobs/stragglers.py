@@ -144,11 +144,8 @@ def _both(deviation: Floats) -> Floats:
 
 
 def _scatter(waits: Floats) -> Floats:
-    """Robust standard deviation of each rank's arrivals about the mean of the group, or the usual one of the group where that is larger.
-
-    Args:
-        waits: collectives x ranks.
-    """
+    """Robust standard deviation of each rank's arrivals about the mean of the group, or the usual one of the group
+    where that is larger. `waits`: collectives x ranks."""
     ranks = waits.shape[1]
     apart = waits - waits.mean(axis=1, keepdims=True)
     own = _NORMAL * np.median(np.abs(apart - np.median(apart, axis=0)), axis=0) * np.sqrt(ranks / (ranks - 1))

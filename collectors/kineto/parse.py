@@ -63,11 +63,7 @@ def has_name_of_trace(path: Path) -> bool:
 
 
 class SeveralProcesses(ReportError):
-    """A trace holds those of several processes.
-
-    Attributes:
-        names: ids of the processes, in order.
-    """
+    """A trace holds those of several processes. `names`: ids of the processes, in order."""
 
     def __init__(self, file: str, names: Sequence[str]) -> None:
         listed = ", ".join(each[:40] for each in names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")

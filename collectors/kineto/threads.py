@@ -21,11 +21,8 @@ _ID_BITS: Final = 24
 
 
 class Threads:
-    """Gives each thread a global id of its own, in which `process_of` and `thread_of` find codes of the process and the thread.
-
-    Attributes:
-        processes: the ids of processes, by code.
-    """
+    """Gives each thread a global id of its own, in which `process_of` and `thread_of` find codes of the process and the
+    thread. `processes`: the ids of processes, by code."""
 
     def __init__(self) -> None:
         self._process_codes: dict[Key, int] = {}

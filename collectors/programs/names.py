@@ -240,11 +240,8 @@ def case_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def variant_rows(cells: Sequence[Cell], programs: Sequence[Program], paths: Sequence[str | None]) -> list[dict[str, Any]]:
-    """Rows of `variants`: the programs are the rungs of a ladder, in their order.
-
-    Args:
-        paths: file of each program; None where there is none.
-    """
+    """Rows of `variants`: the programs are the rungs of a ladder, in their order. `paths`: file of each program; None
+    where there is none."""
     every = zip(cells, programs, paths, strict=True)
     return [_variant(cell, rung, program, path) for rung, (cell, program, path) in enumerate(every)]
 

@@ -173,10 +173,7 @@ def processors_of(rank: int, may_use: Sequence[set[int]]) -> int:
 
 class RankedChild(Child):
     """The ranks that share cases, under their launcher. Rank 0 answers. Raises ChildLost: the ranks did not start.
-
-    Args:
-        check: called while they start; an exception that it raises ends the wait.
-    """
+    `check`: called while they start; an exception that it raises ends the wait."""
 
     def __init__(self, launcher: Launcher, collector: str, ranks: int, check: Callable[[], None]) -> None:
         self._ranks: Sequence[Started] = ()

@@ -14,10 +14,7 @@ LAUNCHERS: Final = {"local": "mpiexec", "mpirun": "mpirun", "srun": "srun"}
 
 def launcher_program(name: str) -> str | None:
     """Return the path of a launcher, on PATH or next to Python's executable (MPICH's package); None if it is missing.
-
-    Args:
-        name: a key of `LAUNCHERS`.
-    """
+    `name`: a key of `LAUNCHERS`."""
     word, beside = LAUNCHERS[name], str(Path(sys.executable).parent)
     if name == "local":  # the one installed with mpi4py is compatible with it
         return shutil.which(word, path=beside) or shutil.which(word)

@@ -45,11 +45,7 @@ Way = Literal["run", "from_end_to_end", "from_batch", "last_outputs"]
 
 
 class Local:
-    """One rank. Rank 0 calls its methods on all ranks at the same time.
-
-    Args:
-        makes: makes its bench, by kind of variant.
-    """
+    """One rank. Rank 0 calls its methods on all ranks at the same time. `makes`: makes its bench, by kind of variant."""
 
     def __init__(self, makes: Mapping[str, MakeBench], communicator: BenchCommunicator) -> None:
         self._makes, self._communicator = makes, communicator

@@ -30,11 +30,7 @@ _ACCESS: Final = re.compile(r"(\w+) access at ")
 
 @dataclass(frozen=True)
 class Place:
-    """An instruction.
-
-    Attributes:
-        file, line: of its source; empty and 0 where the code has no lines.
-    """
+    """An instruction. `file`, `line`: of its source; empty and 0 where the code has no lines."""
 
     kernel: str
     file: str = ""

@@ -80,10 +80,7 @@ class Cells:
 
     def ended_before_their_work(self, gpu_end: pa.Array) -> int:
         """Count the named ranges that end on the host before their last device work, because they do not synchronise.
-
-        Args:
-            gpu_end: column `gpu_end_ns` of all ranges.
-        """
+        `gpu_end`: column `gpu_end_ns` of all ranges."""
         at = self._matched[self._ranges.closed[self._matched]]
         return int(pc.sum(pc.greater(gpu_end.take(pa.array(at)), pa.array(self._ranges.end[at]))).as_py() or 0)
 

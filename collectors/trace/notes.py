@@ -40,11 +40,8 @@ class Notes:
 
 
 def told(rows: Sequence[Mapping[Any, Any]], *, every: bool = False) -> list[str]:
-    """Return the warnings and errors among rows of `diagnostics`, one line each.
-
-    Args:
-        every: each message of Nsight Systems itself, and not only the first of them.
-    """
+    """Return the warnings and errors among rows of `diagnostics`, one line each. `every`: each message of Nsight
+    Systems itself, and not only the first of them."""
     serious = [row for row in rows if row["severity"] != "info"]
     lines = [f"{row['severity']}: {row['text']}" for row in serious if row["source"] != Source.NSYS]
     of_nsys = [row for row in serious if row["source"] == Source.NSYS]

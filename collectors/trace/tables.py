@@ -68,11 +68,7 @@ def add_trace(
     writer: RunWriter, report: Report, samples: pd.DataFrame, notes: Notes
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Write the trace tables of a recording. Returns table `samples` with the trace's device times, and rows of
-    `diagnostics`.
-
-    Args:
-        samples: table `samples`, timed by CUDA events.
-    """
+    `diagnostics`. `samples`: table `samples`, timed by CUDA events."""
     written = write_tables(report, writer, None, "", notes)
     retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
     slower = diagnostic_row(

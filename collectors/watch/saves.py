@@ -16,11 +16,7 @@ _Marks = dict[Path, tuple[int, int, int] | None]
 
 
 class Saves:
-    """Saves of files.
-
-    Args:
-        files: the files, whether or not they are there.
-    """
+    """Saves of files. `files`: the files, whether or not they are there."""
 
     def __init__(self, files: Collection[Path] = ()) -> None:
         self._marks = _marks(files)

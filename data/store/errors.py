@@ -25,11 +25,7 @@ class StoreError(Error):
 
 
 class NoSuchRun(StoreError):
-    """No run has that name.
-
-    Args:
-        known: labels, or ids of runs without one; `more` of them are left out.
-    """
+    """No run has that name. `known`: labels, or ids of runs without one; `more` of them are left out."""
 
     def __init__(self, name: str, names: Sequence[str], more: int = 0) -> None:
         self._what, self._names = f"{name}: no such run; known runs:", [*names, *([f"and {more} more"] if more else [])]

@@ -78,10 +78,7 @@ def lacks(folder: Path) -> int:
 
 def read(folder: Path, paths: Mapping[str, Path]) -> list[Entry]:
     """The entries of a folder's index, with their notes taken up; none where there is no index that can be used.
-
-    Args:
-        paths: the folders of the runs that are there, by their names.
-    """
+    `paths`: the folders of the runs that are there, by their names."""
     try:
         with opened(folder / FILE) as parquet:
             if not parquet.schema_arrow.equals(_COLUMNS, check_metadata=False) or not _is_ours(parquet):

@@ -242,10 +242,7 @@ def describe(axes: Sequence[Axis]) -> str:
 
 def sweep(axes: Sequence[str]) -> Iterator[str]:
     """The cases of a sweep, as texts: every combination of the values. Raises AxisError: one is not NAME=VALUE,VALUE.
-
-    Args:
-        axes: one text for each axis, such as `n=1000,2000,4000`.
-    """
+    `axes`: one text for each axis, such as `n=1000,2000,4000`."""
     values: Mapping[str, list[str]] = {}
     for text in axes:
         name, equals, rest = text.partition("=")

@@ -82,10 +82,7 @@ def text_of(error: BaseException) -> str:
 
 def is_own(file: str) -> bool:
     """Whether a file of code is the user's: not of Python, not installed, not of this package, and not generated.
-
-    Args:
-        file: path of a source file, or the name that a notebook gives its cell.
-    """
+    `file`: path of a source file, or the name that a notebook gives its cell."""
     return is_cell(file) or (not file.startswith("<") and _is_own_path(file, tuple(map(os.environ.get, _CACHES))))
 
 

@@ -72,11 +72,8 @@ class Stepwise(ABC):
 
     @abstractmethod
     def bind(self, handles: Mapping[str, Any]) -> Callable[[], object]:
-        """A function that enqueues one operation on CuPy's current stream.
-
-        Args:
-            handles: inputs and outputs by name, as `hand_over` gave them.
-        """
+        """A function that enqueues one operation on CuPy's current stream. `handles`: inputs and outputs by name, as
+        `hand_over` gave them."""
 
     @property
     def loads(self) -> bool:

@@ -231,15 +231,15 @@ def pairs(seen: Mapping[int, int], *new_ns: int) -> judge.Pairs:
 
 def test_a_cell_keeps_a_part_if_new_sets_take_longer_than_the_slowest_that_it_has_seen() -> None:
     alike = {0: 1_000_000, 1: 1_010_000, 2: 1_020_000}
-    assert pairs(alike, *[1_600_000] * PAIRS).keeps_a_part
+    assert pairs(alike, *[1_600_000] * PAIRS).keeps_results
     assert (
         "takes 1,600 us for inputs that it has not seen, and 1,010 us for those that it has"
         in pairs(alike, *[1_600_000] * PAIRS).text
     )
-    assert not pairs(alike, *[1_100_000] * PAIRS).keeps_a_part
+    assert not pairs(alike, *[1_100_000] * PAIRS).keeps_results
     assert not pairs(alike, *[1_600_000] * (PAIRS - 1)).is_settled
-    assert not pairs({0: 1_000_000, 1: 1_010_000, 2: 1_500_000}, *[1_600_000] * PAIRS).keeps_a_part  # the numbers decide
-    assert not pairs(alike, *[1_600_000, 1_000_000] * (PAIRS // 2)).keeps_a_part
+    assert not pairs({0: 1_000_000, 1: 1_010_000, 2: 1_500_000}, *[1_600_000] * PAIRS).keeps_results  # the numbers decide
+    assert not pairs(alike, *[1_600_000, 1_000_000] * (PAIRS // 2)).keeps_results
     assert pairs(alike, *[1_000_000] * 3).is_settled and not pairs(alike, *[1_600_000] * 3).is_settled
 
 

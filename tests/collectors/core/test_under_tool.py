@@ -180,8 +180,9 @@ def test_a_report_that_cannot_be_imported_for_want_of_room_is_kept(tmp_path: Pat
     def full(*_: object) -> str:
         raise StoreError("runs: cannot be written (No space left on device)")
 
+    monkeypatch.setattr(profiling, "import_report", full)
     with pytest.raises(StoreError, match=r"No space .*; the report is kept: warpladder import /\S+/true.nsys-rep$") as error:
-        profiling.profile(full, ["true"], tmp_path / "runs", "", None, None, [])
+        profiling.profile(["true"], tmp_path / "runs", "", None, None, [])
     kept = Path(str(error.value).split()[-1])
     assert kept.read_bytes().startswith(b"NVIDIA Tegra")
     kept.unlink()

@@ -91,10 +91,7 @@ def c_function(
 
 class CFunction:
     """A function of a shared library. It takes arrays of any library by position or by name, and returns None.
-
-    Attributes:
-        library: the file, or the name of a library of the system.
-    """
+    `library`: the file, or the name of a library of the system."""
 
     def __init__(
         self, library: Path, symbol: str, args: tuple[Any, ...], types: Mapping[str, Any], gives_code: bool, source: Path | None

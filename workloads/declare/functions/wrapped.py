@@ -79,7 +79,13 @@ def shown(value: object) -> str:
 def plain(value: object, deep: int = 4) -> str | None:
     """`repr` of a number, a text, or a container of them; None for other objects, and for a text of more than 200 characters."""
     kind = type(value)
-    if kind in _PLAIN or (kind.__module__ in ("numpy", "torch") and (kind.__name__ == "dtype" or _is_numpy_scalar(value))):
+    if kind in _PLAIN or (
+        kind.__module__ in ("numpy", "torch")
+        and (
+            kind.__name__ == "dtype"
+            or any(each.__name__ == "generic" and each.__module__ == "numpy" for each in type(value).__mro__)
+        )
+    ):
         written = repr(value)
     elif deep and isinstance(value, tuple | list) and kind in (tuple, list):
         parts = [plain(each, deep - 1) for each in value[:_LONGEST]]
@@ -207,10 +213,6 @@ def _settings(layer: object) -> list[str]:
     except Exception:  # another backend's
         return []
     return [f"{name}=True" for name in _MODES if isinstance(options, dict) and options.get(name) is True]
-
-
-def _is_numpy_scalar(value: object) -> bool:
-    return any(each.__name__ == "generic" and each.__module__ == "numpy" for each in type(value).__mro__)
 
 
 def _modules_with(function: object) -> Iterator[ModuleType]:
