@@ -53,9 +53,10 @@ def launch(
     *args: Any,
     shared_bytes: int = 0,
     once: bool = False,
+    early: bool = False,
 ) -> Launch:
     """A launch. Extents that are left out of grid and block are 1; an `int` among the arguments is an int32, a `float` a float32."""
-    return Launch(kernel, _three(grid), _three(block), tuple(map(_scalar, args)), shared_bytes, once)
+    return Launch(kernel, _three(grid), _three(block), tuple(map(_scalar, args)), shared_bytes, once, early)
 
 
 def _scalar(arg: Any) -> Any:

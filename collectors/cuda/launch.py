@@ -11,6 +11,7 @@ from cupy.cuda.function import Module
 from warpladder.collectors.core.bench import Unavailable
 from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.compiler import CompiledModule
+from warpladder.collectors.cuda.early import bind_early
 from warpladder.collectors.cuda.tensor_maps import encode
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffer, Buffers, Launch, TensorMap
@@ -41,6 +42,10 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
         _allow_shared(launch, function)
     # A tensor map has an address and keeps no memory alive; the default argument does.
     mapped = [buffers[value.buffer] for value in launch.args if isinstance(value, TensorMap)]
+
+    if launch.early:
+        early = bind_early(launch, function.ptr, arguments)
+        return lambda stream=None, memory=mapped: early((stream or cupy.cuda.get_current_stream()).ptr)
 
     def enqueue(stream: Any = None, memory: Sequence[Array] = mapped) -> None:
         function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes, stream=stream)

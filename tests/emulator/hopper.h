@@ -50,6 +50,10 @@ template <int registers> void give_registers() { static_assert(registers % 8 == 
 template <int registers> void take_registers() { static_assert(registers % 8 == 0 && registers >= 24 && registers <= 256, "as setmaxnreg takes them"); }
 inline void copy_register(float& to, float from) { to = from; }
 
+// ---- Launches that are early: here one ends before the next one starts.
+inline void let_next_launch_start() {}
+inline void wait_for_launch_before() {}
+
 // ---- wgmma. Rows of a product do not meet, so that each warp multiplies its 16 of the 64 by itself.
 inline void wgmma_fence() {}
 inline void wgmma_commit() { emulator::commit_async(); }

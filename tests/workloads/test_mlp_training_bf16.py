@@ -72,6 +72,20 @@ def test_activations_that_go_by_way_of_memory_take_a_launch_more() -> None:
     ]
 
 
+def test_only_the_last_launch_of_the_last_rung_starts_early() -> None:
+    case = WORKLOAD.case("batch=100")
+    early = {
+        each.name: [launch.early for launch in each.launches(case, each.configs[0])]
+        for each in WORKLOAD.variants
+        if isinstance(each, CudaVariant)
+    }
+    assert early == {
+        "v01_warpgroups": [False, False, False],
+        "v02_fused_forward": [False, False],
+        "v03_early_start": [False, True],
+    }
+
+
 @pytest.mark.parametrize("variant", [each for each in WORKLOAD.variants if isinstance(each, CudaVariant)], ids=lambda v: v.name)
 def test_a_block_has_room_and_boxes_are_lines_of_128_bytes(variant: CudaVariant) -> None:
     for config in variant.configs:

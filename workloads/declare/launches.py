@@ -117,6 +117,8 @@ class Launch:
             parameter's type.
         dynamic_shared_bytes: dynamic shared memory of a block.
         once: it writes the same for every `Part` of a case. In an overlapped operation only the first part launches it.
+        early: it may start while the launch before it ends, once all blocks of that one have said `let_next_launch_start()` of
+            `workloads/hopper_early.cuh`. Before it takes what others write, it calls `wait_for_launch_before()`.
     """
 
     kernel: str
@@ -125,6 +127,7 @@ class Launch:
     args: tuple[Any, ...]
     dynamic_shared_bytes: int = 0
     once: bool = False
+    early: bool = False
 
     @property
     def kind(self) -> tuple[Any, ...]:

@@ -79,7 +79,7 @@ def scratch(case: Case, config: Params, *, is_fused: bool) -> Mapping[str, Buffe
     return {"dz1": hidden, "parts": parts, **({} if is_fused else {"a1": hidden})}
 
 
-def launches(case: Case, config: Params, *, is_fused: bool) -> Sequence[Launch]:
+def launches(case: Case, config: Params, *, is_fused: bool, early: bool) -> Sequence[Launch]:
     """The way forward in one launch or two; the way back with the update."""
     size, tile = size_of(case), TILES[config["columns"]]
     grid = tile.blocks * _sample_tiles(size, config)
@@ -105,6 +105,7 @@ def launches(case: Case, config: Params, *, is_fused: bool) -> Sequence[Launch]:
         *(box("x", depth), box("dz1", depth), *INPUTS, *OUTPUTS, "new_w1_bf16", "new_w2_bf16", "parts"),
         *(_sample_tiles(size, config), size.batch, size.inputs, size.hidden, *rates(case)),
         shared_bytes=tile.back_bytes,
+        early=early,
     )
     return (forward(True, True), back) if is_fused else (forward(True, False), forward(False, True), back)
 
@@ -127,14 +128,15 @@ _CONFIGS: Final = tuple({"columns": columns} for columns in TILES)
 
 CUDA_VARIANTS: Final = tuple(
     _rung(
-        *(name, title, partial(launches, is_fused=is_fused), _CONFIGS, "bf16"),
+        *(name, title, partial(launches, is_fused=is_fused, early=early), _CONFIGS, "bf16"),
         scratch=partial(scratch, is_fused=is_fused),
         skip=skip,
         graph=True,
         **HOPPER,
     )
-    for name, title, is_fused in (
-        ("v01_warpgroups", "Warpgroups", False),
-        ("v02_fused_forward", "Output layer in the product's launch", True),
+    for name, title, is_fused, early in (
+        ("v01_warpgroups", "Warpgroups", False, False),
+        ("v02_fused_forward", "Output layer in the product's launch", True, False),
+        ("v03_early_start", "The way back starts early", True, True),
     )
 )

@@ -74,3 +74,13 @@ def test_a_launch_keeps_the_memory_that_only_a_tensor_map_names(monkeypatch: pyt
     gc.collect()
     enqueue(None)
     assert freed() is not None
+
+
+def test_an_early_launch_goes_by_the_driver_to_the_stream_or_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch, enqueued = install(monkeypatch, [], "launch"), []
+    monkeypatch.setattr(launch, "bind_early", lambda of, function, arguments: enqueued.append)
+    monkeypatch.setattr(launch.cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=5), raising=False)
+    enqueue = launch.bind(Launch("k", (1, 1, 1), (32, 1, 1), (), early=True), SimpleNamespace(ptr=0), {})
+    enqueue(SimpleNamespace(ptr=9))
+    enqueue()
+    assert enqueued == [9, 5]

@@ -37,6 +37,7 @@ __global__ void __cluster_dims__(slices, 1, 1) __launch_bounds__(kProducers + kC
   constexpr int kSlice = columns / slices, kShare = kSlice / 2;  // columns that a block updates, and sums of a thread among them
   const int down = (inputs + kInputs - 1) / kInputs, tiles = down * ((hidden + columns - 1) / columns), tile = blockIdx.x / slices;
   if (tile >= tiles) {
+    wait_for_launch_before();
     const int before = tiles * slices;
     update_small(b1, w2, b2, new_b1, new_w2, new_b2, next_w2, parts, count, hidden, rate, keep,
                  (blockIdx.x - before) * blockDim.x + threadIdx.x, (gridDim.x - before) * blockDim.x);
@@ -63,6 +64,7 @@ __global__ void __cluster_dims__(slices, 1, 1) __launch_bounds__(kProducers + kC
     give_registers<40>();
     const int thread = threadIdx.x - kConsumers;
     if (thread < 32) {
+      wait_for_launch_before();
       load_steps(pipeline, steps, [&](int to, int step) {
         auto& now = stage[to];
         const int sample = (begin + step) * kDepth;

@@ -70,6 +70,8 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(128 * warpgroup
   if (threadIdx.x == 0) Output::init(barriers);
   pipeline.init(Hidden::kConsumers / 32 * blocks);
   cluster_meet();
+  let_next_launch_start();
+  if constexpr (!kHidden) wait_for_launch_before();
 
   const int rank = cluster_rank(), tile = blockIdx.x / blocks;
   Output output{memory.output, memory.tiles, barriers, rank * columns, tile * Hidden::kSamples, rank};

@@ -6,6 +6,7 @@
 #include "../../hopper_cluster_stores.cuh"
 #include "../../hopper_stores.cuh"
 #include "../../hopper_across.cuh"
+#include "../../hopper_early.cuh"
 #include "pipeline.cuh"
 #include "output_layer.cuh"
 #include "forward.cuh"
