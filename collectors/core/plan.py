@@ -30,6 +30,7 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.declare.cases import AxisError, sweep
 from warpladder.workloads.declare.functions.sources import source_of
+from warpladder.workloads.registry import Version
 from warpladder.workloads.torch_bridge import COMPILER
 
 # -- jobs ----------------------------------------------------------------------------------------------------------------------
@@ -52,6 +53,17 @@ class WorkloadRef:
             f"{self.file.name}: declares no {self.name} when a measuring process loads it; declare it at the top level of the file, "
             "and not below `if __name__ == '__main__':`"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionsRef(WorkloadRef):
+    """Identifies a workload of two versions of a user's file."""
+
+    own: Version
+    other: Version
+
+    def load(self) -> Workload:
+        return next(each for each in registry.load_versions(self.own, self.other) if each.name == self.name)
 
 
 @dataclass(frozen=True)

@@ -238,8 +238,7 @@ def run_rounds(
     rounds = 0
     while True:
         number = turn.first_round + rounds
-        for position, index in enumerate(rng.permutation(len(entries))):
-            entry = entries[index]
+        for position, entry in enumerate(shuffled(entries, rng)):
             interrupted = result.kept_interrupted[entry.cell]
             is_long = interrupted >= STEADY and 2 * interrupted >= result.sample_counts[entry.cell]
             is_steady = is_long or result.kept_throttled[entry.cell] >= STEADY
@@ -272,6 +271,20 @@ def run_rounds(
                     reason = "converged" if width <= limits.target else why
                     result.stopped[entry.cell] = f"{how.scope} {how.cache}: {reason}, n={rounds}, ±{width:.2%}"
                 return result
+
+
+def shuffled(entries: Sequence[Entry], rng: np.random.Generator) -> list[Entry]:
+    """The entries in a random order, in which versions of a variant, `NAME` and `NAME@VERSION`, follow one another: on a busy host, the times of
+    neighbours have less of it between them."""
+    order = [entries[index] for index in rng.permutation(len(entries))]
+    places: dict[tuple[str, str, int], int] = {}
+    for place, entry in enumerate(order):
+        places.setdefault(_namesakes(entry), place)
+    return sorted(order, key=lambda entry: places[_namesakes(entry)])
+
+
+def _namesakes(entry: Entry) -> tuple[str, str, int]:
+    return entry.cell.variant.partition("@")[0], entry.cell.config, entry.twin
 
 
 def sample_rows(

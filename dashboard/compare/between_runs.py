@@ -42,8 +42,8 @@ SMALLEST_EFFECT: Final = 0.01
 #: The fewest distances, of cells or of pairs of runs, from which a noise or a common shift is computed.
 FEWEST: Final = 3
 #: The part of the distances that tells the noise, and below how many standard deviations that part of normal distances lies.
-_MOST: Final = 0.75
-_MOST_OVER_DEVIATION: Final = 1.1503
+MOST: Final = 0.75
+MOST_OVER_DEVIATION: Final = 1.1503
 #: The noise is so many times as wide as a 95 % interval, which heavy tails need: of times by a device's clock, and of those that the host
 #: sees, which other programs lengthen. `benchmarks/verdicts.py` counts what lies beyond it.
 _HEAVY_TAILS: Final = 1.6
@@ -60,6 +60,11 @@ _LEAST_VARIANCE: Final = 1e-8
 _LEAST_PART: Final = 0.25
 
 
+def tails_of(scope: str) -> float:
+    """How many times as wide as a 95 % interval the noise of times of a scope is."""
+    return _HEAVY_TAILS if scope == _OF_DEVICE else _HEAVY_TAILS_OF_HOST
+
+
 class Spread(NamedTuple):
     """The noise between runs: a variance of logarithms, and its degrees of freedom."""
 
@@ -74,7 +79,7 @@ class Spread(NamedTuple):
         """
         if not len(distances):
             return cls(0.0, 0)
-        return cls((float(np.quantile(np.abs(distances), _MOST)) / _MOST_OVER_DEVIATION) ** 2, len(distances))
+        return cls((float(np.quantile(np.abs(distances), MOST)) / MOST_OVER_DEVIATION) ** 2, len(distances))
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,7 @@ class Machine:
             every = [(runs, equal.spread(about)) for runs, equal in self._pairs]
             self._known[about] = [(runs, found.variance) for runs, found in every if found.freedom]
         variances = [variance for runs, variance in self._known[about] if runs != without]
-        return Spread(float(np.quantile(variances, _MOST)) if variances else 0.0, len(variances))
+        return Spread(float(np.quantile(variances, MOST)) if variances else 0.0, len(variances))
 
 
 class Judgement(NamedTuple):
@@ -275,7 +280,7 @@ class Pair:
             several_processes=several_processes(before, after),
             shared=self._absolute and equal,
         )
-        tails = _HEAVY_TAILS_OF_HOST if self._seen_by_host else _HEAVY_TAILS
+        tails = _HEAVY_TAILS if self._absolute else tails_of(cell.scope)
 
         def judged(before: Level, after: Level, shift: float, between: Spread) -> Judgement:
             """The verdict about two levels, without a shift that is not NaN."""

@@ -13,6 +13,7 @@ import pandas as pd
 from warpladder.dashboard.compare import between_runs
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict, slowness
 from warpladder.dashboard.compare.differences import Fact, facts, value_text
+from warpladder.dashboard.compare.in_rounds import InRounds
 from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing, name_on
@@ -138,6 +139,7 @@ class Options:
         absolute: judge the times as they are, not relative to the unchanged variants of their case.
         any_device: compare although the GPUs differ.
         partial: B recorded a part of A: a cell without a result is not lost.
+        in_rounds: the sides are two versions of a file that one run measured in the same rounds.
     """
 
     scope: str = ""
@@ -146,6 +148,7 @@ class Options:
     absolute: bool = False
     any_device: bool = False
     partial: bool = False
+    in_rounds: bool = False
 
 
 @dataclass(frozen=True)
@@ -267,7 +270,7 @@ def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options)
         variant = b.variant or cell.variant
         of_b = results.get((workload, variant, cell.case), {})
         ended = [result for config, result in of_b.items() if options.match == "best" or config == cell.config]
-        why = "" if ended else _why_lost(b.data, workload, variant, cell.case)
+        why = "" if ended else why_lost(b.data, workload, variant, cell.case)
         status, detail = next(
             (result for result in ended if result[0] != "ok"),
             (LOST, why or f"B has no times of {cell.scope} {cell.cache}"),
@@ -277,7 +280,8 @@ def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options)
     return sorted(lost, key=lambda each: not each.fails)
 
 
-def _why_lost(b: RunData, workload: str, variant: str, case: str) -> str:
+def why_lost(b: RunData, workload: str, variant: str, case: str) -> str:
+    """Why B has no result of a cell of A."""
     if workload not in b.workloads:
         return "B has no such workload"
     if variant not in set(b.variants.loc[b.variants["workload"] == workload, "variant"]):
@@ -400,25 +404,19 @@ def _changes(
     a: Reading, b: Reading, pairs: Iterable[tuple[SampledCell, SampledCell]], options: Options, history: History | None
 ) -> tuple[Change, ...]:
     """The changes of pairs of cells, the slowest first."""
-    is_within = a.data.info["run_id"] == b.data.info["run_id"]
-    between = _between(a, b, options, history)
+    known = [(each, _of_equal_code(a, b, *each)) for each in pairs]
+    judge = _judge_of(a, b, [pair[1] for pair, is_equal in known if is_equal], options, history)
     changes = []
-    for of_a, of_b in pairs:
+    for (of_a, of_b), equal in known:
         workload, before, after = of_b.workload, of_a.cell, of_b.cell
-        source = b.source(workload, after.variant)
-        same = a.source(workload, before.variant) == source
-        names = before.variant, before.config
-        equal = not is_within and same and bool(source) and names == (after.variant, after.config)
-        if is_within:
-            judged, n = _within(a, b, workload, before, after, options)
-        else:
-            judged, n = between(workload, before, after, equal)
+        same = a.source(workload, before.variant) == b.source(workload, after.variant)
+        judged, n = judge(workload, before, after, equal)
         change = Change(
             workload,
             after.case,
             after.timing,
             *after[3:],
-            of_a=names,
+            of_a=(before.variant, before.config),
             a_ns=of_a.median_ns,
             b_ns=of_b.median_ns,
             ratio=judged.ratio,
@@ -434,6 +432,29 @@ def _changes(
     return tuple(sorted(changes, key=lambda each: slowness(each.verdict, each.ratio)))
 
 
+def _of_equal_code(a: Reading, b: Reading, of_a: SampledCell, of_b: SampledCell) -> bool:
+    """Whether the source of both cells is known and equal, and their variant and config are."""
+    source = b.source(of_b.workload, of_b.cell.variant)
+    return (
+        bool(source)
+        and a.source(of_a.workload, of_a.cell.variant) == source
+        and (of_a.cell.variant, of_a.cell.config) == (of_b.cell.variant, of_b.cell.config)
+    )
+
+
+#: Judges cells of a workload, of A and of B, given whether they are of equal code; with the samples of the smaller side.
+_Judge = Callable[[str, TimedCell, TimedCell, bool], tuple[Judgement, int]]
+
+
+def _judge_of(a: Reading, b: Reading, equal: Sequence[SampledCell], options: Options, history: History | None) -> _Judge:
+    if options.in_rounds:
+        versions = InRounds(a, b, [(each.workload, each.cell) for each in equal])
+        return lambda workload, of_a, of_b, is_equal: versions.judge(workload, of_a, of_b, options.smallest, equal=is_equal)
+    if a.data.info["run_id"] == b.data.info["run_id"]:
+        return lambda workload, of_a, of_b, is_equal: _within(a, b, workload, of_a, of_b, options)
+    return _between(a, b, options, history)
+
+
 def _within(
     a: Reading, b: Reading, workload: str, before: TimedCell, after: TimedCell, options: Options
 ) -> tuple[Judgement, int]:
@@ -444,9 +465,7 @@ def _within(
     return Judgement(ratio.estimate, noise, verdict), ratio.n
 
 
-def _between(
-    a: Reading, b: Reading, options: Options, history: History | None
-) -> Callable[[str, TimedCell, TimedCell, bool], tuple[Judgement, int]]:
+def _between(a: Reading, b: Reading, options: Options, history: History | None) -> _Judge:
     """The comparison of cells of two runs: of a workload, the cells, and whether they are of equal code."""
     apart = intervals.differ(*(each.data.info["collector"] for each in (a, b)))
 

@@ -66,8 +66,7 @@ def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
     both = a.results.merge(b.results, on=columns, suffixes=("_a", "_b")).dropna(subset=["tolerance_a", "tolerance_b"])
     other = both[both["tolerance_a"] != both["tolerance_b"]][["workload", "tolerance_a", "tolerance_b"]]
     for workload, of_a, of_b in other.drop_duplicates().itertuples(index=False, name=None):
-        words = "a result may be wrong by another amount"
-        yield Fact(f"tolerance of {workload}", f"{of_a:g}", f"{of_b:g}", words, TOLERANCE)
+        yield other_tolerance(workload, of_a, of_b)
     cases = a.cases.merge(b.cases, on=["workload", "case"], suffixes=("_a", "_b"))
     for column, asked, words in (
         ("reference_sha256", REFERENCE, "results are compared with other values"),
@@ -78,6 +77,12 @@ def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
             if of_a != of_b:
                 what = f"{column.removesuffix('_sha256')} of {workload}"
                 yield Fact(what, f"source {of_a[:8]}", f"source {of_b[:8]}", words, asked)
+
+
+def other_tolerance(workload: str, of_a: float, of_b: float) -> Fact:
+    """The tolerance of a workload, where it differs."""
+    words = "a result may be wrong by another amount"
+    return Fact(f"tolerance of {workload}", f"{of_a:g}", f"{of_b:g}", words, TOLERANCE)
 
 
 def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:

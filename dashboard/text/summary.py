@@ -343,7 +343,7 @@ def _cell(row: Mapping[Any, Any]) -> str:
     return f"{row['workload']}/{name_of(row['variant'], row['config'])}/{row['case']}"
 
 
-def not_right(run: store.Run, counted_variants: Collection[str] = ()) -> str:
+def not_right(run: store.Run, counted_variants: Collection[str] = (), beside: str = "") -> str:
     """A line that names the first cell that is not right, and how many there are; empty where all are right.
 
     Rungs, host variants and named variants count, but no specimens. What was skipped is not wrong. A cell whose work was not done, or not
@@ -351,12 +351,14 @@ def not_right(run: store.Run, counted_variants: Collection[str] = ()) -> str:
 
     Args:
         counted_variants: variants that the user named.
+        beside: the end of the names of variants that do not count, such as those of another version.
     """
     roles = {_key(row): row["role"] for row in run.table("variants").to_dict("records")}
     counted = [
         row
         for row in run.table("results").to_dict("records")
-        if (role := roles[_key(row)]) in _OWN or (role != "specimen" and row["variant"] in counted_variants)
+        if not (beside and row["variant"].endswith(beside))
+        and ((role := roles[_key(row)]) in _OWN or (role != "specimen" and row["variant"] in counted_variants))
     ]
     not_done = [row for row in run.records("diagnostics") if row["source"] in NOT_DONE and row["severity"] != "info"]
     wrong = [(_cell(row), f"{row['status']}: {row['detail']}") for row in counted if row["status"] not in ("ok", "skipped")]

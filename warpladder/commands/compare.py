@@ -7,54 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from warpladder.commands.common import ExitCode, data_dirs_option, folders, format_option, load
+from warpladder.commands.gate import Asks, end, gate_options
 from warpladder.dashboard.text import formats
-from warpladder.data.names import ASKED, Asked
 
 if TYPE_CHECKING:
     from warpladder.dashboard.compare import job_changes
     from warpladder.dashboard.compare.changes import Side
+    from warpladder.dashboard.core.run_data import RunData
     from warpladder.data import store
 
 _NAMES: Final = {"job": "a job", "trace": "an import of one trace", "cells": "a run with cells, such as a recording"}
 
 
-def _percent(text: str) -> float:
-    """A fraction from 0 on, written as `2%`."""
-    try:
-        fraction = float(text.strip().removesuffix("%")) / 100
-    except ValueError:
-        fraction = -1.0
-    if not 0 <= fraction < 100:
-        raise click.BadParameter(f"{text}: write a percentage such as 2%")
-    return fraction
-
-
 @click.command("compare")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.option("--fail-above", type=_percent, metavar="PERCENT", default="0%", help="A slower cell fails only above this.")
-@click.option(
-    "--detect",
-    type=_percent,
-    metavar="PERCENT",
-    default=None,
-    show_default=False,
-    help="Exit with 3 where a slowdown by this could not be seen; without it, 30 % in a tied cell.",
-)
-@click.option(
-    "--allow",
-    type=click.Choice(ASKED),
-    multiple=True,
-    show_default=False,
-    help="It may differ; else it fails. May be repeated.",
-)
-@click.option("--smallest", type=_percent, metavar="PERCENT", default="1%", help="Smaller differences are tied.")
-@click.option(
-    "--scope", default="", show_default=False, help="One scope, such as device, or all. Default: the first of each workload."
-)
-@click.option(
-    "--match", type=click.Choice(("config", "best")), default="config", help="Equal configs, or the fastest of each side."
-)
+@gate_options()
 @click.option("--absolute", is_flag=True, help="Judge the times as they are, not relative to the unchanged variants.")
 @click.option("--any-device", is_flag=True, help="Compare although the GPUs differ.")
 @click.option("--partial", is_flag=True, help="B recorded a part of A: a cell without a row in its results is not lost.")
@@ -63,17 +31,12 @@ def _percent(text: str) -> float:
 def command(
     a: str,
     b: str,
-    fail_above: float,
-    detect: float | None,
-    allow: Sequence[Asked],
-    smallest: float,
-    scope: str,
-    match: Any,
     absolute: bool,
     any_device: bool,
     partial: bool,
     form: formats.Comparison,
     data_dirs: Sequence[str],
+    **options_of_gate: Any,
 ) -> None:
     """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost, or the reference or
     the tolerance differs; 2: not comparable; 3: a cell could not be judged.
@@ -81,30 +44,26 @@ def command(
     A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT. Two jobs, and two imported traces, are compared by
     the figures of an iteration and by kernel.
     """
+    asks = Asks(**options_of_gate)
     if jobs := _jobs((a, b), data_dirs):
         _refuse_of_recordings(
-            scope=bool(scope),
-            match=match != "config",
+            scope=bool(asks.scope),
+            match=asks.match != "config",
             absolute=absolute,
             partial=partial,
-            detect=detect is not None,
-            allow=bool(allow),
+            detect=asks.detect is not None,
+            allow=bool(asks.allow),
         )
-        _compare_jobs(*jobs, fail_above, smallest, form, any_device=any_device)
+        _compare_jobs(*jobs, asks.fail_above, asks.smallest, form, any_device=any_device)
         return
     from warpladder.dashboard.compare import changes
     from warpladder.dashboard.compare.between_runs import Recordings
-    from warpladder.dashboard.text import compare
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
-    options = changes.Options(scope, match, smallest, absolute, any_device, partial)
+    options = changes.Options(asks.scope, asks.match, asks.smallest, absolute, any_device, partial)
     comparison = changes.compare(before, after, options, Recordings(folders(data_dirs), after.data.info))
-    gate = compare.Gate(fail_above, detect, tuple(allow))
-    print(compare.render(comparison, before.data, after.data, gate, form), end="")
-    if gate.failures(comparison) or gate.other_questions(comparison):
-        raise click.exceptions.Exit(ExitCode.WRONG)
-    if gate.unseen(comparison):
-        raise click.exceptions.Exit(ExitCode.UNSEEN)
+    if code := end(comparison, before.data, after.data, asks, form):
+        raise click.exceptions.Exit(code)
 
 
 def _jobs(names: Sequence[str], data_dirs: Sequence[str]) -> "tuple[store.Run, store.Run] | None":
@@ -182,13 +141,23 @@ def _side(text: str, data_dirs: Sequence[str]) -> "Side":
     from warpladder.dashboard.compare.changes import NotComparable, Side
     from warpladder.data import store
 
-    run, at, variant = text.rpartition("@")
     try:
         return Side(load(text, data_dirs))
     except store.StoreError:
-        if not at:
+        if "@" not in text:
             raise
-    data = load(run, data_dirs)
+    data, variant = _run_and_variant(text, data_dirs)
     if variant not in set(data.variants["variant"]):
         raise NotComparable(f"{text}: the run has no variant {variant}; it has {', '.join(data.variants['variant'].unique())}")
     return Side(data, variant)
+
+
+def _run_and_variant(text: str, data_dirs: Sequence[str]) -> "tuple[RunData, str]":
+    """The run and the variant of `RUN@VARIANT`. Both may have an `@` in their names. Raises StoreError."""
+    from warpladder.data import store
+
+    parts = text.split("@")
+    for count in range(len(parts) - 1, 1, -1):
+        with suppress(store.StoreError):
+            return load("@".join(parts[:count]), data_dirs), "@".join(parts[count:])
+    return load(parts[0], data_dirs), "@".join(parts[1:])

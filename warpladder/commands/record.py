@@ -1,8 +1,9 @@
 """`warpladder record`: verify and measure variants."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,13 @@ from warpladder.commands.common import (
     split,
     workloads_argument,
 )
-from warpladder.dashboard.text.formats import Form
+from warpladder.commands.gate import Asks, gate_options
+from warpladder.dashboard.text.formats import FORMS, Form
 from warpladder.data.files import one_line
 from warpladder.errors import Error
 
 if TYPE_CHECKING:
-    from warpladder.recording import Order
+    from warpladder.recording import Order, Planned
 
 
 @click.command("record")
@@ -82,7 +84,16 @@ if TYPE_CHECKING:
 @click.option("--ranks", multiple=True, help="Numbers of processes without a GPU that share a case, such as 1,2,4. Default: 1.")
 @click.option("--launcher", default="local", help="What starts the ranks: local (mpiexec on this host), mpirun or srun.")
 @click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
-@format_option("answer")
+@click.option(
+    "--against",
+    default="",
+    show_default=False,
+    metavar="REF",
+    help="Record the files of this git revision (or folder) too, in the same rounds, and exit as `compare` does: with 1 where a variant of "
+    "yours is slower, wrong or lost.",
+)
+@gate_options("With --against: ")
+@format_option("answer", (*FORMS, "junit"))
 @click.option("--verbose", "-v", is_flag=True, help="Print each finding; else those of one kind take one line.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no progress: only what was found, and the answer.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
@@ -112,6 +123,7 @@ def command(
     summary: bool,
     if_none: bool,
     watch: bool,
+    against: str,
     **limits: Any,
 ) -> None:
     """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
@@ -127,9 +139,17 @@ def command(
         other = "--if-none" if if_none else f"--format {form}"
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
     passes = {name: limits.pop(name) for name in ("trace", "counters", "energy", "sanitize")}
-    if watch and any(passes.values()):
+    asks = Asks(**{each.name: limits.pop(each.name) for each in fields(Asks)})
+    if (watch or against) and any(passes.values()):
         option = next(f"--{name}" for name, is_asked in passes.items() if is_asked)
-        raise Error(f"--watch {option}: --watch takes times alone; record once more with {option} when it ends")
+        one = "--watch" if watch else "--against"
+        raise Error(f"{one} {option}: {one} takes times alone; record once more with {option} when it ends")
+    if watch and against:
+        raise Error("--watch --against: --watch compares with the last recording; leave out one of the two")
+    if form == ("csv" if against else "junit"):
+        raise Error(
+            f"--format {form}: {'of a comparison, choose table, markdown, json or junit' if against else 'is for --against'}"
+        )
     if gpus and ranks:
         raise Error("--gpus --ranks: either GPUs share a case, or processes without a GPU; leave out one of the two")
     if if_none and (existing := store.list_runs([data_dir])[0]):
@@ -152,6 +172,8 @@ def command(
         from warpladder.commands.watch import watch as watching
 
         watching(order)
+    elif against:
+        _record_against(order, against, asks, form, quiet=quiet)
     else:
         _record(order, form, summary=summary, verbose=verbose, quiet=quiet)
 
@@ -169,14 +191,62 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
         click.exceptions.Exit: the recording was interrupted, or a cell is not right; see `ending.exit_if_wrong`.
     """
     from warpladder import recording, screen
-    from warpladder.collectors.core.environment import CollectorError
-    from warpladder.collectors.core.progress import Progress
-    from warpladder.collectors.core.signals import Stop
     from warpladder.commands import ending
-    from warpladder.progress import TerminalProgress
 
     with screen.set_aside():
         planned = recording.plan(order)
+
+    def answer(path: Path) -> None:
+        if summary:
+            sizes = bool(order.request.files) or len(planned.work.workloads) == 1
+            ending.report(path, form, typed=order.arguments, sizes=sizes, every=verbose)
+        if form == "table":
+            screen.print_id(path.name)
+
+    path = _recorded(planned, answer, quiet=quiet)
+    if summary:
+        ending.exit_if_wrong(path, order.request.variants)
+
+
+def _record_against(order: "Order", reference: str, asks: Asks, form: Any, *, quiet: bool) -> None:
+    """Record two versions, print how they compare, and exit as the gate does.
+
+    Raises:
+        Error: there is no such version, or the order cannot be carried out.
+        click.exceptions.Exit: the recording was interrupted, or the gate fails.
+    """
+    from warpladder import revisions, screen
+    from warpladder.commands.against import check, judge, plan
+
+    check(order)
+    codes = []
+    with revisions.versions(order.request.files, reference) as pairs:
+        with screen.set_aside():
+            planned, declared = plan(order, pairs)
+
+        def answer(path: Path) -> None:
+            codes.append(judge(path, declared, asks, form))
+            if form == "table":
+                screen.print_id(path.name)
+
+        _recorded(planned, answer, quiet=quiet)
+    if codes[0]:
+        raise click.exceptions.Exit(codes[0])
+
+
+def _recorded(planned: "Planned", answer: Callable[[Path], None], *, quiet: bool) -> Path:
+    """Record, and answer. Returns the run's folder.
+
+    Raises:
+        Error: the order cannot be carried out.
+        click.exceptions.Exit: the recording was interrupted; after the answer.
+    """
+    from warpladder import recording, screen
+    from warpladder.collectors.core.environment import CollectorError
+    from warpladder.collectors.core.progress import Progress
+    from warpladder.collectors.core.signals import Stop
+    from warpladder.progress import TerminalProgress
+
     with Stop() as stop:
         show: recording.Show = (lambda _: nullcontext(Progress())) if quiet else TerminalProgress
         try:
@@ -186,13 +256,8 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
                 raise
             screen.say(str(error))
             raise click.exceptions.Exit(stop.exit_code) from error
-        path = order.data_dir / run_id
-        if summary:
-            sizes = bool(order.request.files) or len(planned.work.workloads) == 1
-            ending.report(path, form, typed=order.arguments, sizes=sizes, every=verbose)
-        if form == "table":
-            screen.print_id(run_id)
+        path = planned.order.data_dir / run_id
+        answer(path)
     if stop.number:
         raise click.exceptions.Exit(stop.exit_code)
-    if summary:
-        ending.exit_if_wrong(path, order.request.variants)
+    return path

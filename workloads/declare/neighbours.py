@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from warpladder.workloads.declare import locate
+
 _PREFIX: Final = "user_workload_"
 #: The package of `warpladder.workloads.api`. An import of this name never means a module beside the file.
 _OURS: Final = "warpladder"
@@ -47,10 +49,15 @@ def end_if_loading() -> None:
         raise EndOfModule
 
 
-def load(file: Path) -> ModuleType:
-    """Runs a user's Python file again and returns its module. An exception of the file is passed on."""
+def load(file: Path, roots: Sequence[Path] = ()) -> ModuleType:
+    """Runs a user's Python file again and returns its module. An exception of the file is passed on.
+
+    Args:
+        roots: further folders in which the file, and what it imports from them, look for modules before the usual places. So one process
+            can hold two versions of a package.
+    """
     file = file.resolve()
-    package = _package_of(file.parent)
+    package = _package_of(file.parent, roots)
     name = f"{package}.{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
     assert spec and spec.loader
@@ -98,16 +105,27 @@ def file_named(namespace: Mapping[str, Any], module: str, level: int) -> Path | 
     importing_file = Path(str(namespace.get("__file__", "")))
     if not importing_file.is_absolute() or not module:
         return None
-    file = importing_file.parents[max(level - 1, 0)].joinpath(*module.split(".")).with_suffix(".py")
-    return file if file.is_file() else None
+    folders = [importing_file.parents[max(level - 1, 0)], *(folders_around(str(importing_file)) if not level else ())]
+    files = (each.joinpath(*module.split(".")).with_suffix(".py") for each in folders)
+    return next((file for file in files if file.is_file()), None)
 
 
-def _package_of(folder: Path) -> str:
-    """Name of the package whose modules are the files of a folder. It is the same in every process."""
-    name = _PREFIX + hashlib.sha256(str(folder).encode(errors="surrogateescape")).hexdigest()[:12]
+def folders_around(file: str) -> tuple[Path, ...]:
+    """The folder of a user's file and the roots that it was loaded with, of which the file is in one; empty for another file, or without roots."""
+    above = set(map(str, Path(file).parents))
+    for name, package in list(sys.modules.items()):
+        if is_of_user(name) and "." not in name and len(package.__path__) > 1 and not above.isdisjoint(package.__path__):
+            return tuple(map(Path, package.__path__))
+    return ()
+
+
+def _package_of(folder: Path, roots: Sequence[Path]) -> str:
+    """Name of the package whose modules are the files of some folders. It is the same in every process."""
+    folders = list(map(str, (folder, *roots)))
+    name = _PREFIX + hashlib.sha256("\0".join(folders).encode(errors="surrogateescape")).hexdigest()[:12]
     if name not in sys.modules:
         package = ModuleType(name)
-        package.__path__ = [str(folder)]
+        package.__path__ = folders
         sys.modules[name] = package
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
@@ -170,7 +188,7 @@ class _Finder(MetaPathFinder):
 
 def _is_beside(package: str, name: str) -> bool:
     """Whether a folder has a module or package of that name. A folder without `__init__.py` counts only if no other package has
-    its name."""
+    its name, but for such a folder of the user's, as the current one may have."""
     if f"{package}.{name}" in sys.modules:
         return True
     if name == _OURS:
@@ -178,4 +196,8 @@ def _is_beside(package: str, name: str) -> bool:
     spec = PathFinder.find_spec(f"{package}.{name}", sys.modules[package].__path__)
     if spec is None:
         return False
-    return spec.origin is not None or importlib.util.find_spec(name) is None
+    if spec.origin is not None or (other := importlib.util.find_spec(name)) is None:
+        return True
+    return other.origin is None and all(
+        locate.is_own(f"{each}/{name}.py") for each in other.submodule_search_locations or ["<"]
+    )

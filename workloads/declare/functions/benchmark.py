@@ -368,6 +368,18 @@ class Benchmark:
         Raises:
             Error: inputs, a reference or variants are missing, or `inputs` gives no arrays.
         """
+        return self._workload()
+
+    def beside(self, other: "Benchmark", version: str) -> Workload:
+        """The workload, with the variants of another version of this benchmark after its own. They get the inputs of this one, and are
+        named `NAME@version`.
+
+        Raises:
+            Error: as for `workload`.
+        """
+        return self._workload(other, version)
+
+    def _workload(self, other: "Benchmark | None" = None, version: str = "") -> Workload:
         for what, declared in (("inputs", self._inputs), ("reference", self._reference), ("variant", self._declared)):
             if not declared:
                 raise WorkloadError(
@@ -378,9 +390,9 @@ class Benchmark:
         problem = Problem(
             self._inputs, self._reference, self._outputs, special, self._gradients, self._compare, self.rounded_reference
         )
-        maker = Maker(problem, self._axes, self._library, self._device, self._has_kernels)
+        made = self._made(problem, self._axes)
+        made += [at_version(each, version) for each in other._made(problem, self._axes)] if other else []
         places = itertools.count(1)  # of the rungs, unless a name has a number
-        made = [make(maker) for make in self._declared]
         variants = tuple(replace(each, place=next(places)) if each.role == "rung" else each for each in made)
         on_host = [variant.name for variant in variants if variant.kind == "host"]
         baseline = self._baseline or variants[0].name
@@ -401,3 +413,13 @@ class Benchmark:
             in_single=problem.in_single,
             comparisons=problem.comparisons,
         )
+
+    def _made(self, problem: Problem, axes: Axes) -> list[Variant]:
+        """The variants, which get the inputs of a problem."""
+        maker = Maker(problem, axes, self._library, self._device, self._has_kernels)
+        return [make(maker) for make in self._declared]
+
+
+def at_version(variant: Variant, version: str) -> Variant:
+    """A variant of another version of a file, under the name that it has beside its namesake."""
+    return replace(variant, name=f"{variant.name}@{version}", title=f"{variant.title}@{version}")

@@ -8,6 +8,7 @@ of the function itself, with whole files beside it, misses 104 of the 129 varian
 import ast
 import functools
 import linecache
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -108,7 +109,8 @@ class Reach:
 
     Args:
         start: the file or cell of a function; empty if it has none.
-        folders: files of the user count that are in the folder of `start` or below it, or in one of these.
+        folders: files of the user count that are in the folder of `start` or below it, in one of these, or in a root with which the
+            file of `start` was loaded.
 
     Attributes:
         nodes: each statement, nested function and lambda expression that was taken, and its file.
@@ -117,7 +119,7 @@ class Reach:
     def __init__(self, start: str, folders: Iterable[Path] = ()) -> None:
         self._start = start
         self._folder = Path.cwd() if locate.is_cell(start) or not start else Path(start).parent
-        self._folders = (self._folder, *folders)
+        self._folders = (self._folder, *folders, *neighbours.folders_around(start))
         self._is_own = not start or locate.is_own(start)
         self._pieces: dict[str, Pieces] = {}
         self._seen: dict[object, object] = {}
@@ -384,7 +386,8 @@ class Reach:
         return self._is_own and near and locate.is_own(file)
 
     def _relative(self, file: str) -> str:
-        return Path(file).relative_to(self._folder).as_posix() if Path(file).is_relative_to(self._folder) else Path(file).name
+        is_near = any(map(Path(file).is_relative_to, self._folders))
+        return Path(os.path.relpath(file, self._folder)).as_posix() if is_near else Path(file).name
 
     def _place(self, file: str) -> tuple[bool, int, str]:
         """Orders files: cells as they ran, the function's own file, then others by name."""

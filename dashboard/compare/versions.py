@@ -1,0 +1,117 @@
+"""Compares two versions of a file in one run of `record --against`: A is the other version, whose variants are named `NAME@VERSION`, and B
+the file's own."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.dashboard.compare.changes import LOST, Change, Comparison, LostCell, Options, Side, compare, why_lost
+from warpladder.dashboard.compare.differences import Fact, other_tolerance
+from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.run_data import RunData
+
+_CELL: Final = ["workload", "variant", "config", "case"]
+#: The statuses of a cell of A that leave nothing to judge: it is mended in B, or cannot run here.
+_SETTLED: Final = ("ok", "skipped", "wrong_result")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the other version declares.
+
+    Attributes:
+        version: its name after the `@` of its variants.
+        title: of the version, for a reader.
+        cells: workload, variant, config and case of each cell that was asked for.
+        cases: columns `workload`, `case`, `reference_sha256` and `inputs_sha256` of table `cases`.
+        tolerances: workload -> tolerance by precision, of that version and of the file's own, where they differ.
+    """
+
+    version: str
+    title: str
+    cells: Sequence[tuple[str, str, str, str]]
+    cases: pd.DataFrame
+    tolerances: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
+
+
+def compare_versions(data: RunData, other: Declared, options: Options) -> tuple[Comparison, RunData, RunData]:
+    """Compare the file's own version with the other one. Returns the comparison, and each version as a run.
+
+    Raises:
+        NotComparable: no cell of both has times.
+    """
+    end = f"@{other.version}"
+    own = _version(data, lambda name: "" if name.endswith(end) else name)
+    before = _version(data, lambda name: name.removesuffix(end) if name.endswith(end) else "")
+    before = replace(before, info={**data.info, "label": other.title}, cases=other.cases)
+    found = compare(Side(before), Side(own), replace(options, in_rounds=True))
+    facts = (*found.facts, *_tolerances(own, other))
+    unknown = list(_failed(before, own))
+    changes = (*found.changes, *(change for change, _ in unknown))
+    lost = (*found.lost, *_never_measured(own, other, found.lost), *(why for _, why in unknown))
+    return replace(found, facts=facts, lost=lost, changes=changes), before, own
+
+
+def _version(data: RunData, name_of: Callable[[str], str]) -> RunData:
+    """A version of the file as a run of its own.
+
+    Args:
+        name_of: gives the name of a variant in it; empty for a variant of the other version.
+    """
+
+    def of_version(frame: pd.DataFrame) -> pd.DataFrame:
+        dtype: Any = frame["variant"].dtype.name
+        new_names = frame["variant"].astype(object).map(name_of, na_action="ignore")
+        return frame.assign(variant=new_names.astype(dtype))[new_names != ""].reset_index(drop=True)
+
+    names = ("variants", "results", "samples", "together", "diagnostics", "counters", "energy")
+    tables: dict[str, Any] = {name: of_version(getattr(data, name)) for name in names}
+    return replace(data, **tables)
+
+
+def _tolerances(own: RunData, other: Declared) -> Iterator[Fact]:
+    """The workloads whose tolerance differs in a precision that they have."""
+    for workload, (of_a, of_b) in other.tolerances.items():
+        precisions = own.variants.loc[own.variants["workload"] == workload, "precision"].unique()
+        names = of_b if "mixed" in precisions else precisions
+        if differs := next((name for name in names if of_a[name] != of_b[name]), None):
+            yield other_tolerance(workload, of_a[differs], of_b[differs])
+
+
+def _never_measured(own: RunData, other: Declared, lost: Sequence[LostCell]) -> Iterator[LostCell]:
+    """The cells of A that were asked for, and that B has no result of, but for those that were found to be lost."""
+    known = {(each.workload, each.variant, each.config, each.case) for each in lost}
+    known |= set(own.results[_CELL].itertuples(index=False, name=None))
+    for cell in other.cells:
+        if cell not in known:
+            workload, variant, config, case = cell
+            why = why_lost(own, workload, variant, case)
+            yield LostCell(workload, case, Timing("", ""), variant, config, 0, Estimate.unknown(), LOST, why, fails=True)
+
+
+def _failed(before: RunData, own: RunData) -> Iterator[tuple[Change, LostCell]]:
+    """The cells that failed in A where they are right in B, so that nothing can judge them, each with why."""
+    right = set(own.results.loc[own.results["status"] == "ok", _CELL].itertuples(index=False, name=None))
+    failed = before.results[~before.results["status"].isin(_SETTLED)]
+    for *cell, status, detail in failed[[*_CELL, "status", "detail"]].itertuples(index=False, name=None):
+        if tuple(cell) in right:
+            workload, variant, config, case = cell
+            where, nothing = (workload, case, Timing("", ""), variant, config, 0), Estimate.unknown()
+            change = Change(
+                *where,
+                of_a=(variant, config),
+                a_ns=nothing,
+                b_ns=nothing,
+                ratio=nothing,
+                shift=math.nan,
+                noise=math.nan,
+                same_source=False,
+                equal_code=False,
+                n=0,
+                verdict="unknown",
+                least_effect=math.nan,
+            )
+            yield change, LostCell(*where, nothing, f"{status} in A", detail, fails=False)

@@ -1,0 +1,207 @@
+"""`warpladder record FILE --against REF`: two versions of a file in the same rounds, judged as `compare` judges two runs."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from warpladder.data import store
+
+pytestmark = pytest.mark.slow
+
+BENCH = """
+import numpy as np
+
+import warpladder
+from package import operations
+
+bench = warpladder.Benchmark("squares", n=[20_000])
+
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.random(n).astype(np.float32)
+
+
+@bench.variant(name="plain", baseline=True)
+@bench.reference
+def plain(x):
+    return np.sqrt(x * x + 1)
+
+
+@bench.variant
+def direct(x):
+    return operations.work(x)
+
+
+@bench.variant
+def late(x):
+    from package.operations import work
+
+    return work(x)
+"""
+WORK = "import numpy as np\n\n\ndef work(x):\n    return np.hypot(x, 1)\n"
+SLOWER = "import numpy as np\n\n\ndef work(x):\n    for _ in range(20):\n        y = np.hypot(x, 1)\n    return y\n"
+
+
+def git(folder: Path, *arguments: str) -> None:
+    names = {f"GIT_{who}_{what}": "a@b.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", *arguments], cwd=folder, env={**os.environ, **names}, capture_output=True, check=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with a file of benchmarks in a folder, and the package that it measures in `src`, on the branch main."""
+    top = tmp_path / "repository"
+    (top / "src" / "package").mkdir(parents=True)
+    (top / "benchmarks").mkdir()
+    (top / "src" / "package" / "__init__.py").touch()
+    (top / "src" / "package" / "operations.py").write_text(WORK)
+    (top / "benchmarks" / "bench.py").write_text(BENCH)
+    git(top, "init", "-q", "-b", "main")
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "first")
+    return top
+
+
+def record(top: Path, *words: str, file: str = "benchmarks/bench.py") -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a short recording against another version."""
+    short = ["--processes", "1", "--max-rounds", "12", "--seconds", "0.1", "-q", "--data-dir", str(top.parent / "runs")]
+    command = [sys.executable, "-m", "warpladder", "record", file, *short, *words]
+    done = subprocess.run(command, cwd=top, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def change(top: Path, old: str, new: str, file: str = "benchmarks/bench.py") -> None:
+    text = (top / file).read_text()
+    assert old in text
+    (top / file).write_text(text.replace(old, new))
+
+
+def compare(top: Path, *words: str) -> int:
+    command = [sys.executable, "-m", "warpladder", "compare", *words, "--data-dir", str(top.parent / "runs")]
+    return subprocess.run(command, cwd=top, capture_output=True, text=True, check=False).returncode
+
+
+def test_nothing_fails_where_nothing_differs(repository: Path) -> None:
+    code, text, said = record(repository, "--against", "main", "--detect", "5%")
+    assert code == 0, text
+    assert "A: main, " in text and "3 tied" in text
+    assert "no variant differs from main" in said
+
+
+def test_each_version_imports_its_own_package_also_within_functions(repository: Path) -> None:
+    (repository / "src" / "package" / "operations.py").write_text(SLOWER)
+    code, text, _ = record(repository, "--against", "main", "--format", "json", "--label", "slower")
+    told = json.loads(text)
+    verdicts = {each["variant"]: each["verdict"] for each in told["changes"]}
+    assert code == 1
+    assert verdicts == {"direct": "slower", "late": "slower", "plain": "tied"}
+    ratios = {each["variant"]: each["ratio"]["value"] for each in told["changes"]}
+    assert 5 < ratios["late"] < 60 and 5 < ratios["direct"] < 60
+    assert {each["variant"] for each in told["changes"] if each["equal_code"]} == {"plain"}
+    run = store.find_run("slower", [repository.parent / "runs"])
+    assert list(run.table("variants")["variant"]) == ["plain", "direct", "late", "plain@main", "direct@main", "late@main"]
+    assert compare(repository, "slower@late@main", "slower@late") == 1
+    assert record(repository, "--against", "main", "--fail-above", "9900%")[0] == 0
+
+
+def test_a_folder_may_be_the_other_version_without_git(tmp_path: Path) -> None:
+    for name, work in (("old", WORK), ("new", SLOWER)):
+        (tmp_path / name / "package").mkdir(parents=True)
+        (tmp_path / name / "bench.py").write_text(BENCH)
+        (tmp_path / name / "package" / "operations.py").write_text(work)
+    code, text, _ = record(tmp_path / "new", "--against", "../old", "--format", "junit", file="bench.py")
+    failures = ElementTree.fromstring(text).findall(".//failure/..")
+    assert code == 1 and {each.get("name") for each in failures} == {
+        f"n=20000 {name} operation hot" for name in ("direct", "late")
+    }
+    code, _, said = record(tmp_path / "new", "--against", "main", file="bench.py")
+    assert code == 2 and said == (
+        "--against main: no such folder, and the files are in no git repository; give the folder of the other version\n"
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("old", "new", "allow", "line"),
+    [
+        ("return operations.work(x)", "return operations.work(x) + 1", (), "FAILED: squares n=20000 direct: wrong_result"),
+        ("return operations.work(x)", "raise OSError('no')", (), "FAILED: squares n=20000 direct: launch_error"),
+        ("def direct", "def renamed", (), "FAILED: squares n=20000 direct: lost: B has no such variant"),
+        ("20_000", "30_000", (), "FAILED: squares n=20000 plain, n=20000 direct, n=20000 late: lost: not recorded in B"),
+        ("np.sqrt(x * x + 1)", "np.hypot(x, 1)", (), "FAILED: reference of squares differs"),
+        ("n=[", "tolerance=1e-3, n=[", (), "FAILED: tolerance of squares differs"),
+        ("n=[", "tolerance=1e-3, n=[", ("tolerance",), ""),
+    ],
+)
+def test_what_fails_a_comparison_of_runs_fails_here(
+    repository: Path, old: str, new: str, allow: Sequence[str], line: str
+) -> None:
+    change(repository, old, new)
+    words = [word for each in allow for word in ("--allow", each)]
+    code, text, _ = record(repository, "--against", "main", *words)
+    assert code == (1 if line else 0) and line in text
+
+
+@pytest.mark.thorough
+def test_a_cell_that_its_other_version_cannot_run_on_has_no_verdict(repository: Path) -> None:
+    change(repository, "return rng.random(n).astype(np.float32)", "return rng.random(n).astype(np.float32), 1.0")
+    for name in ("plain", "direct", "late"):
+        change(repository, f"def {name}(x)", f"def {name}(x, y)")
+    code, text, _ = record(repository, "--against", "main")
+    assert code in (2, 3) and "launch_error" in text + _, text
+
+
+@pytest.mark.parametrize(
+    ("reference", "line"),
+    [
+        ("nothing", "--against nothing: neither a revision of repository nor a folder; "),
+        ("--output=x", "--against --output=x: neither a revision"),
+        ("broken", "broken:benchmarks/bench.py:7: SyntaxError: "),
+        ("moved", "benchmarks/bench.py: not in moved, so that there is nothing to compare it with; "),
+        ("renamed", "--against renamed, "),
+        (".", "--against .: has benchmarks/bench.py itself; "),
+    ],
+)
+def test_another_version_that_cannot_be_had_ends_with_2(repository: Path, reference: str, line: str) -> None:
+    for branch in ("broken", "moved", "renamed"):
+        git(repository, "checkout", "-q", "-b", branch, "main")
+        if branch == "moved":
+            git(repository, "mv", "benchmarks/bench.py", "other.py")
+        else:
+            old, new = ("n=[20_000]", "n=[20_000)") if branch == "broken" else ('"squares"', '"roots"')
+            change(repository, old, new)
+        git(repository, "commit", "-qam", branch)
+    git(repository, "checkout", "-q", "main")
+    code, _, said = record(repository, f"--against={reference}")
+    assert code == 2 and said.startswith(line) and said.count("\n") == 1
+    assert not (repository.parent / "runs").exists()
+
+
+def test_options_that_do_not_go_together_are_refused(repository: Path) -> None:
+    for words, line in (
+        (["--against", "main", "--watch"], "--watch --against: "),
+        (["--against", "main", "--trace"], "--against --trace: "),
+        (["--against", "main", "--format", "csv"], "--format csv: "),
+        (["--format", "junit"], "--format junit: "),
+        (["--against", "main", "--collector", "nsight_systems"], "--against: nsight_systems starts the recording"),
+    ):
+        code, _, said = record(repository, *words)
+        assert code == 2 and said.startswith(line), said
+    code, _, said = record(repository, "--against", "main", file="conv2d")
+    assert code == 2 and said.startswith("--against: compares files of your own; ")
+
+
+def test_a_version_that_would_run_code_of_the_other_is_refused(repository: Path) -> None:
+    old = "from package import operations\n"
+    new = "import importlib\nimport sys\nfrom pathlib import Path\n\nsys.path.insert(0, str(Path.cwd() / 'src'))\n"
+    change(repository, old, f'{new}operations = importlib.import_module("package.operations")\n')
+    git(repository, "commit", "-qam", "dynamic")
+    code, _, said = record(repository, "--against", "HEAD")
+    assert code == 2 and said.startswith("HEAD:benchmarks/bench.py: operations is of ") and said.count("\n") == 1

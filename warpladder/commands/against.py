@@ -1,0 +1,112 @@
+"""`warpladder record FILE --against REF`: records two versions of a file in the same rounds, and judges the second by the first."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from warpladder import recording
+from warpladder.collectors.core.plan import PlanError, Request, VersionsRef, WorkloadRef, case_row, make_plan
+from warpladder.commands import gate
+from warpladder.commands.common import ExitCode
+from warpladder.commands.gate import Asks
+from warpladder.dashboard.compare.changes import Options
+from warpladder.dashboard.compare.versions import Declared, compare_versions
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.text import summary
+from warpladder.dashboard.text.formats import Comparison
+from warpladder.data import store
+from warpladder.recording import UNDER_TOOL, Order, Planned
+from warpladder.revisions import Pair
+from warpladder.screen import say
+from warpladder.workloads import registry
+from warpladder.workloads.api import Workload, WorkloadError
+
+#: Rounds of a scope, and seconds for those beyond the fewest; see `Limits`.
+_FEWEST_ROUNDS: Final = 15
+_MOST_ROUNDS: Final = 200
+_SECONDS: Final = 2.0
+
+
+def check(order: Order) -> None:
+    """Raise PlanError where an order names what has no versions, or a collector that starts the recording again."""
+    if not order.request.files or order.request.names:
+        raise PlanError("--against: compares files of your own; name FILE.py, and no workload of the project")
+    if order.collector in UNDER_TOOL:
+        raise PlanError(f"--against: {order.collector} starts the recording as another program; choose another --collector")
+
+
+def plan(order: Order, pairs: Sequence[Pair]) -> tuple[Planned, Declared]:
+    """Plan both versions of the files of an order. Returns what the other one declares, too.
+
+    All cases are measured, in more rounds than `record` takes: a gate that leaves some out, or sees too little, fails.
+
+    Raises:
+        Error: a version cannot be loaded, or they have no variant in common.
+    """
+    request, name = order.request, pairs[0].other.name
+    others = {each.name: each for pair in pairs for each in pair.other.workloads()}
+    merged = {
+        each.name: (each, VersionsRef(each.name, pair.own.file, own=pair.own, other=pair.other))
+        for pair in pairs
+        for each in registry.load_versions(pair.own, pair.other)
+    }
+    if not any(variant.name.endswith(f"@{name}") for workload, _ in merged.values() for variant in workload.variants):
+        raise PlanError(
+            f"--against {pairs[0].title}: has no benchmark of {', '.join(merged)}, but {', '.join(others)}; "
+            "record without --against where all are new"
+        )
+    own = {variant.name for workload, _ in merged.values() for variant in workload.variants}
+    names = [each for variant in request.variants for each in (variant, f"{variant}@{name}") if each == variant or each in own]
+    cells = [cell for workload in others.values() for cell in _asked(workload, request)]
+    rows = [case_row(workload, case) for workload in others.values() for case in workload.cases]
+    both = {each: (others[each].tolerance, merged[each][0].tolerance) for each in others if each in merged}
+    declared = Declared(
+        name,
+        pairs[0].title,
+        cells,
+        pd.DataFrame(rows),
+        {each: tolerances for each, tolerances in both.items() if tolerances[0] != tolerances[1]},
+    )
+    request = replace(
+        request,
+        variants=names,
+        seconds=request.seconds or _SECONDS,
+        max_rounds=request.max_rounds or _MOST_ROUNDS,
+        no_limit=True,
+    )
+    planned = recording.plan(replace(order, request=request, declared=list(merged.values())))
+    limits = planned.work.limits
+    limits = replace(limits, min_rounds=min(max(limits.min_rounds, _FEWEST_ROUNDS), limits.max_rounds))
+    return replace(planned, work=replace(planned.work, limits=limits)), declared
+
+
+def _asked(workload: Workload, request: Request) -> list[tuple[str, str, str, str]]:
+    """The cells of the other version that the request asks for, without specimens; none where it has no such case or variant."""
+    roles = {variant.name: variant.role for variant in workload.variants}
+    names = [name for name in request.variants if name in roles]
+    if request.variants and not names:
+        return []
+    try:
+        jobs = make_plan(replace(request, variants=names), loaded=[(workload, WorkloadRef(workload.name))]).jobs
+    except (PlanError, WorkloadError):
+        return []
+    return [astuple(cell) for job in jobs for cell in job.cells if roles[cell.variant] != "specimen"]
+
+
+def judge(path: Path, declared: Declared, asks: Asks, form: Comparison) -> ExitCode | None:
+    """Print what a run found, and the comparison of its two versions. Returns how the command ends; None where all is well."""
+    run = store.open_run(path)
+    for line in summary.findings(run):
+        say(line)
+    options = Options(asks.scope, asks.match, asks.smallest)
+    comparison, before, own = compare_versions(run_data.load(run), declared, options)
+    if not comparison.changed_sources:
+        say(f"no variant differs from {declared.title}, with all that it calls")
+    code = gate.end(comparison, before, own, asks, form)
+    if not code and (line := summary.not_right(run, beside=f"@{declared.version}")):
+        say(line)
+        return ExitCode.WRONG
+    return code
