@@ -291,6 +291,7 @@ class Source:
     NSYS: Final = _source("nsys", "what Nsight Systems itself left in a report")
     NVTX: Final = _source("nvtx", "ranges that were never closed, or lack their thread")
     PROCESS_STATE: Final = _source("process_state", "a variant changed a setting of its whole process")
+    PROTON: Final = _source("proton", "how times in a trace of Triton's profiler were read")
     RANKS: Final = _source("ranks", "ranks of a job without a usable profile, or whose iterations differ")
     REFERENCE: Final = _source("reference", "a reference that verifies less than it should")
     PROGRAMS: Final = _source("programs", "how whole programs were measured, and what they left behind")

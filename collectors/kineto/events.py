@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.kineto.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.kineto.mended import NotMended, mended
+from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data.arrays import Bools, Floats, Int64s
 

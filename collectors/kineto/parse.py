@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
-from warpladder.collectors.kineto.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.kineto.events import Head
 from warpladder.collectors.kineto.report import KinetoReport
 from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace.attribution import LaunchedWork
+from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.parts import PartOfReport
 from warpladder.collectors.trace.report import Report, ReportError

@@ -102,8 +102,9 @@ class Experiments:
 
     @cached_property
     def cells(self) -> tuple[CellName, ...]:
-        """The cells whose kernel was timed altered, in the order of the run."""
-        return tuple(cell for cell, rows in self._rows.items() if Inside(rows).of(Experiment.TIME, "original"))
+        """The cells whose kernel was timed altered or has stages, in the order of the run."""
+        every = ((cell, Inside(rows)) for cell, rows in self._rows.items())
+        return tuple(cell for cell, inside in every if inside.was_altered or inside.of(Experiment.STAGE))
 
     def of(self, cell: CellName) -> "Inside":
         """What the experiments on a cell showed."""
@@ -160,6 +161,11 @@ class Inside:
             return self.kernel
         part = f"{self.part:.0%} of the time of" if self.part else "of"
         return f"{self.kernel} ({part} {self._launches} launches)"
+
+    @property
+    def was_altered(self) -> bool:
+        """Whether altered copies of the kernel were timed beside it. A trace of another tool has stages and blocks only."""
+        return bool(self.of(Experiment.TIME, "original"))
 
     @property
     def original_ns(self) -> float:

@@ -95,6 +95,7 @@ class Need(StrEnum):
     RANGES = "NVTX ranges", ("ranges",)
     COUNTERS = "hardware counters", ("counters",)
     KERNELS = "times or hardware counters of a GPU", ("samples", "counters")
+    INSIDE = "times of a GPU, or experiments inside kernels", ("samples", "counters", "experiments")
     CODE = "machine code", ("machine_code",)
     EXPERIMENTS = "experiments inside kernels", ("experiments",)
     GPUS = "samples of several GPUs"
@@ -107,8 +108,8 @@ OF_TRACES: Final = frozenset((Need.TRACE, Need.CALLS, Need.COPIES, Need.OPERATOR
 
 
 #: What a page of variants needs, and a page of GPU kernels.
-OF_WORKLOADS: Final = frozenset((Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPUS, Need.KERNELS))
-OF_GPU: Final = frozenset((Need.GPU_TIMES, Need.KERNELS))
+OF_WORKLOADS: Final = frozenset((Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPUS, Need.KERNELS, Need.INSIDE))
+OF_GPU: Final = frozenset((Need.GPU_TIMES, Need.KERNELS, Need.INSIDE))
 
 
 @dataclass(frozen=True)
@@ -257,9 +258,14 @@ class ListedRun:
 
     def fits(self, need: Need) -> bool:
         """Whether a page with this need has something to show of the run: what it has, of a workload or a GPU where the page needs one."""
-        if need in OF_GPU and not self.run.info["device_name"]:
+        if not self.has_gpu(need):
             return False
         return self.facts.has(need) and bool(self.facts.workloads or need not in OF_WORKLOADS)
+
+    def has_gpu(self, need: Need) -> bool:
+        """Whether the run is of a GPU where the page needs one. A trace from inside a kernel does not name its GPU."""
+        from_inside = need is Need.INSIDE and self.facts.has(Need.EXPERIMENTS)
+        return need not in OF_GPU or bool(self.run.info["device_name"]) or from_inside
 
     @property
     def title(self) -> str:
@@ -429,7 +435,7 @@ def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = 
 def fits_beside(every: Runs, each: ListedRun, need: Need) -> bool:
     """Whether a run is of a GPU where the page needs one, and a workload of it is in as many runs or devices as the page needs."""
     if need in OF_GPU:
-        return bool(each.run.info["device_name"])
+        return each.has_gpu(need)
     if need not in (Need.PAIR, Need.HISTORY, Need.DEVICES):
         return True
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))

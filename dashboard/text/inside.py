@@ -46,7 +46,7 @@ def _of_cell(rows: Sequence[Row]) -> Iterator[str]:
     first, inside = rows[0], Inside(rows)
     config = f"[{first['config']}]" if first["config"] else ""
     yield f"{first['workload']} {first['case']}  {first['variant']}{config}  {inside.about}"
-    if not inside.of(Experiment.TIME, "original"):
+    if not inside.was_altered:
         yield "  no experiment could be made: `warpladder summary RUN` has the reason"
         return
     yield f"  {sentence(inside)}"

@@ -22,6 +22,7 @@ PROGRAMS: Final = {
     "xla_profiler": "XLA's profiler (JAX)",
     "nsight_systems": "Nsight Systems",
     "nsight_compute": "Nsight Compute",
+    "proton": "Proton, the profiler of Triton",
 }
 _MOST_KERNELS, _MOST_COPIES, _MOST_COUNTED = 6, 2, 16
 _COUNTED_CHARACTERS: Final = 28

@@ -46,7 +46,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
             "Why",
             (
                 Section("why", "Why faster", Need.KERNELS),
-                Section("why.experiments", "Experiments", Need.KERNELS, topic="experiments"),
+                Section("why.experiments", "Experiments", Need.INSIDE, topic="experiments"),
                 Section("why.counters", "Counters", Need.COUNTERS, topic="counters"),
                 Section("why.occupancy", "Occupancy", Need.CODE, topic="occupancy"),
             ),

@@ -87,11 +87,11 @@ def import_command(
     scheduler: str | None,
     form: TableOrJson,
 ) -> None:
-    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's profiler, each as one run. Of a single one, what it
+    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's and Triton's profilers, each as one run. Of a single one, what it
     comes to is printed, as by summary, and the command for its pages. The last run's id is the last line of stdout.
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, .ncu-rep, or a trace of
-    PyTorch's profiler or of JAX as JSON, compressed or not.
+    PyTorch's profiler, of JAX or of Triton's Proton as JSON, compressed or not.
     """
     from warpladder.collectors.core.signals import Leave
     from warpladder.collectors.jobs.job import profiles
@@ -190,10 +190,12 @@ def _reader_of(path: Path) -> "Callable[[Path, Path, str, Naming | None, Sequenc
     from warpladder.collectors.kineto import parse as kineto
     from warpladder.collectors.nsight_compute import parse as nsight_compute
     from warpladder.collectors.nsight_systems import parse as nsight_systems
+    from warpladder.collectors.proton import parse as proton
 
     readers = (
         (nsight_compute.is_report, nsight_compute.import_report),
         (nsight_compute.is_printed, nsight_compute.import_report),  # it says what to import instead
+        (proton.is_trace, proton.import_report),
         (kineto.is_trace, kineto.import_report),
     )
     return next((read for knows, read in readers if knows(path)), nsight_systems.import_report)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core import counted, counters
-from warpladder.dashboard.core.numbers import format_duration
+from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData, once
 from warpladder.dashboard.core.traces import Traces, calls_of
 from warpladder.dashboard.trace import operators
@@ -103,11 +103,23 @@ def told(data: RunData) -> Told:
     """What most of the time is, the steps, and what to do first."""
     found = profile(data)
     of_devices = f" of {found.devices} devices" if found.devices > 1 else ""
-    headline = found.parts.headline if found.parts else "" if len(found.limits) else "no device work in this profile"
+    otherwise = "" if len(found.limits) else _from_inside(data) or "no device work in this profile"
+    headline = found.parts.headline if found.parts else otherwise
     return Told(headline, (), found.steps.sentence(found.parts, of_devices) if found.steps else "", _to_do(data, found))
 
 
+def _from_inside(data: RunData) -> str:
+    """The largest stage of the first kernel that was traced from inside; empty without one."""
+    cells = data.experiments.cells
+    if not cells:
+        return ""
+    first, others = data.experiments.of(cells[0]).stages()[0], f"; {len(cells) - 1} more launches" * (len(cells) > 1)
+    return f"{cells[0].variant}: {format_percent(100 * first['value'])} of the time of its blocks in {first['what']}{others}"
+
+
 def _to_do(data: RunData, found: Profile) -> str:
+    if data.experiments.cells:
+        return "see the blocks of a multiprocessor over time: warpladder app, page Why"
     if found.parts is None and len(found.limits):
         return "see why each kernel is not faster: warpladder app, page Why"
     if found.parts is None:

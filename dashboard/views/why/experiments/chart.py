@@ -35,7 +35,8 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
     """Of each cell: without each class of work, the marks, and the blocks of the multiprocessor that ends last."""
     for cell in data.experiments.cells:
         found = data.experiments.of(cell)
-        yield without(found, look, cell)
+        if found.was_altered:
+            yield without(found, look, cell)
         if at_each := at_marks(found, look, cell):
             yield at_each
         if blocks := query.blocks(data, cell):

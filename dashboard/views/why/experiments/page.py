@@ -25,7 +25,8 @@ def draw(run: store.Run) -> None:
     cell = _choose(run, found, workload)
     data, look = runs.as_recorded(found.run), runs.look_of(found.run, widgets.theme())
     inside = runs.ask(data, query.inside, cell)
-    widgets.show_chart(chart.without(inside, look, cell))
+    if inside.was_altered:
+        widgets.show_chart(chart.without(inside, look, cell))
     if found.run.path != run.path:
         st.caption(plain(f"Experiments of {found.title}, on the variants whose sources are those of this run."))
     if at_marks := chart.at_marks(inside, look, cell):
@@ -41,8 +42,9 @@ def draw(run: store.Run) -> None:
             text=lambda number: f"{number}{ends.get(number, '')}",
         )
         widgets.show_chart(chart.over_time(blocks, int(chosen), inside, look, cell))
-    st.caption("Other variants and cases:")
-    st.code(_COMMAND.format(cell.workload, cell.variant, cell.case), language="bash")
+    if inside.was_altered:
+        st.caption("Other variants and cases:")
+        st.code(_COMMAND.format(cell.workload, cell.variant, cell.case), language="bash")
 
 
 def _choose(run: store.Run, found: ListedRun, workload: str) -> CellName:

@@ -1,0 +1,1 @@
+"""Traces of Proton, the profiler of Triton, from inside a kernel."""
