@@ -1,9 +1,10 @@
 """cuDNN's convolution, reached through PyTorch."""
 
 from collections.abc import Callable
-from typing import Any
 
 from warpladder.workloads.api import Buffers, Case, Repacked
+from warpladder.workloads.cnn_conv.torch_calls import channels_last as _channels_last
+from warpladder.workloads.cnn_conv.torch_calls import convolution as _convolution
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -15,7 +16,7 @@ def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: Kernels for these few channels: register tiles over the image instead of tiles over channels and maps.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
     """
-    return planes(inputs, outputs)
+    return _convolution(inputs, outputs, allow_tf32=False)
 
 
 def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -26,7 +27,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
     """
-    return planes(inputs, outputs, allow_tf32=True)
+    return _convolution(inputs, outputs, allow_tf32=True)
 
 
 def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
@@ -38,7 +39,7 @@ def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     Next: `cudnn_nhwc_tf32`.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution, memory format channels_last.
     """
-    return channels_last(inputs, outputs)
+    return _channels_last(inputs, outputs, allow_tf32=False)
 
 
 def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
@@ -49,62 +50,4 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution, memory format channels_last.
     """
-    return channels_last(inputs, outputs, allow_tf32=True)
-
-
-def channels_last(inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Repacked:
-    """cuDNN's convolution of channels that lie together, in the type of the buffers."""
-    import cupy
-    import torch
-
-    from warpladder.workloads import torch_bridge
-
-    torch_bridge.use_current_stream()
-    given = [torch_bridge.as_values(array) for array in (inputs["x"], inputs["k"], outputs["y"])]
-    images, filters, result = (torch.empty_like(each, memory_format=torch.channels_last) for each in given)
-    convolve = _call(images, filters, result, allow_tf32=allow_tf32)
-    y = cupy.from_dlpack(result.view(torch.uint16) if result.dtype == torch.bfloat16 else result)  # CuPy has no BF16
-
-    def repack() -> None:
-        images.copy_(given[0])
-        filters.copy_(given[1])
-
-    def operation() -> Buffers:
-        convolve()
-        return {"y": y}
-
-    repack()
-    return Repacked(operation, repack)
-
-
-def planes(inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Callable[[], None]:
-    """cuDNN's convolution of planes, in the type of the buffers."""
-    from warpladder.workloads import torch_bridge
-
-    torch_bridge.use_current_stream()
-    tensors = (torch_bridge.as_values(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
-    return _call(*tensors, allow_tf32=allow_tf32)
-
-
-def _call(images: Any, filters: Any, result: Any, *, allow_tf32: bool) -> Callable[[], None]:
-    """The convolution of tensors in any layout."""
-    import torch
-
-    torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
-    convolve = torch.ops.aten.cudnn_convolution.out  # writes into `result`; conv2d would allocate its own
-
-    def operation() -> None:
-        convolve(
-            images,
-            filters,
-            padding=[0, 0],
-            stride=[1, 1],
-            dilation=[1, 1],
-            groups=1,
-            benchmark=True,
-            deterministic=False,
-            allow_tf32=allow_tf32,  # of this call alone: no global switch is touched
-            out=result,
-        )
-
-    return operation
+    return _channels_last(inputs, outputs, allow_tf32=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from warpladder.workloads.api import Buffers, Case, Repacked
-from warpladder.workloads.cnn_conv import peers
+from warpladder.workloads.cnn_conv import torch_calls
 
 
 def cudnn(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -14,7 +14,7 @@ def cudnn(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     Next: `cudnn_nhwc`.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
     """
-    return peers.planes(inputs, outputs)
+    return torch_calls.convolution(inputs, outputs)
 
 
 def cudnn_nhwc(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
@@ -26,4 +26,4 @@ def cudnn_nhwc(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution, memory format channels_last.
     """
-    return peers.channels_last(inputs, outputs)
+    return torch_calls.channels_last(inputs, outputs)

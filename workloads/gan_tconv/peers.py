@@ -1,10 +1,10 @@
 """cuDNN's transposed convolution, reached through PyTorch, with PyTorch's batch normalisation and activations."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from warpladder.workloads.api import Buffers, Case, Repacked
-from warpladder.workloads.gan_tconv.problem import EPSILON, Layer, channels_of, layers, side_of
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.gan_tconv.torch_calls import compiled as _compiled
+from warpladder.workloads.gan_tconv.torch_calls import generator as _generator
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -16,7 +16,7 @@ def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: Pixels with their channels together, `cudnn_nhwc`; or one's own kernel, with all of it in one.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose.
     """
-    return generator(case, inputs, outputs, channels_last=False)
+    return _generator(case, inputs, outputs, allow_tf32=False, channels_last=False)
 
 
 def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -27,7 +27,7 @@ def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[
     Next: One's own kernel.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose, memory format channels_last.
     """
-    return generator(case, inputs, outputs, channels_last=True)
+    return _generator(case, inputs, outputs, allow_tf32=False, channels_last=True)
 
 
 def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -38,7 +38,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: `cudnn_nhwc_tf32`.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose.
     """
-    return generator(case, inputs, outputs, channels_last=False, allow_tf32=True)
+    return _generator(case, inputs, outputs, allow_tf32=True, channels_last=False)
 
 
 def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -49,7 +49,7 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[
     Next: One's own kernel, with these in its last lines.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose, memory format channels_last.
     """
-    return generator(case, inputs, outputs, channels_last=True, allow_tf32=True)
+    return _generator(case, inputs, outputs, allow_tf32=True, channels_last=True)
 
 
 def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -60,7 +60,7 @@ def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
     Next: One kernel a layer, which also does what follows the products.
     Source: torch.compile, TorchInductor.
     """
-    return compiled(case, inputs, outputs)
+    return _compiled(case, inputs, outputs, allow_tf32=False)
 
 
 def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -71,99 +71,4 @@ def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
     Next: One kernel a layer.
     Source: torch.compile, with torch.backends.cudnn.allow_tf32.
     """
-    return compiled(case, inputs, outputs, allow_tf32=True)
-
-
-def compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Repacked:
-    """The generator compiled by PyTorch, channels last, in the types of its buffers."""
-    import torch
-    from torch.nn import functional
-
-    from warpladder.workloads import torch_bridge
-
-    torch_bridge.use_current_stream()
-    given = {name: torch_bridge.as_values(array) for name, array in inputs.items()}
-    images = torch_bridge.as_values(outputs["images"]).permute(0, 3, 1, 2)
-    first = (-1, side_of(case), side_of(case), channels_of(case))
-    network = layers(case)
-    weights, repack = _repacked(given, network, torch.channels_last)
-
-    def generate() -> None:
-        x = _normalised(given, (given["z"] @ given["w0"].T).view(first).permute(0, 3, 1, 2), 0)
-        for layer, weight in zip(network, weights, strict=True):
-            whole = functional.conv_transpose2d(x, weight, stride=2, padding=1)
-            x = whole[:, :, :-1, :-1]  # of 2 side + 1 rows and columns
-            if layer.last:
-                images.copy_(torch.tanh(x + given["b4"][:, None, None]))
-            else:
-                x = _normalised(given, x, layer.number)
-
-    return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32), repack)
-
-
-def _repacked(given: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:
-    """The weights in PyTorch's layout: input channels, output channels, rows, columns; and what copies them there.
-
-    They are copied when the inputs change, as a model's weights are when it is loaded.
-    """
-    own = [given[f"w{layer.number}"].permute(3, 2, 0, 1) for layer in network]
-    weights = [each.contiguous(memory_format=memory_format) for each in own]
-
-    def repack() -> None:
-        for weight, each in zip(weights, own, strict=True):
-            weight.copy_(each)
-
-    return weights, repack
-
-
-def _normalised(given: Mapping[str, Any], x: Any, number: int) -> Any:
-    """Batch normalisation and ReLU behind layer `number`, whose bias goes into the mean: that spares a pass over all pixels."""
-    from torch.nn import functional
-
-    gamma, beta, mean, variance = given[f"bn{number}"]
-    mean = mean - given[f"b{number}"] if number else mean
-    return functional.batch_norm(x, mean, variance, gamma, beta, training=False, eps=EPSILON).relu_()
-
-
-def generator(case: Case, inputs: Buffers, outputs: Buffers, channels_last: bool, allow_tf32: bool = False) -> Repacked:
-    """The generator by calls of cuDNN and PyTorch, in the types of its buffers."""
-    import torch
-
-    from warpladder.workloads import torch_bridge
-
-    torch_bridge.use_current_stream()
-    torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
-    memory_format = torch.channels_last if channels_last else torch.contiguous_format
-    given = {name: torch_bridge.as_values(array) for name, array in inputs.items()}
-    images = torch_bridge.as_values(outputs["images"]).permute(0, 3, 1, 2)
-    first = (-1, side_of(case), side_of(case), channels_of(case))
-    network = layers(case)
-    weights, repack = _repacked(given, network, memory_format)
-    matmul = torch.backends.cuda.matmul
-
-    def operation() -> None:
-        before, matmul.allow_tf32 = matmul.allow_tf32, allow_tf32
-        try:
-            x = (given["z"] @ given["w0"].T).view(first).permute(0, 3, 1, 2)
-        finally:
-            matmul.allow_tf32 = before
-        x = _normalised(given, x.contiguous(memory_format=memory_format), 0)
-        for layer, weight in zip(network, weights, strict=True):
-            x = torch.ops.aten.cudnn_convolution_transpose(
-                x,
-                weight,
-                padding=[1, 1],
-                output_padding=[0, 0],
-                stride=[2, 2],
-                dilation=[1, 1],
-                groups=1,
-                benchmark=True,
-                deterministic=False,
-                allow_tf32=allow_tf32,
-            )[:, :, :-1, :-1]  # of its 2 side + 1 rows and columns
-            if layer.last:
-                torch.tanh(x.add_(given["b4"][:, None, None]), out=images)
-            else:
-                x = _normalised(given, x, layer.number).contiguous(memory_format=memory_format)
-
-    return Repacked(operation, repack)
+    return _compiled(case, inputs, outputs, allow_tf32=True)

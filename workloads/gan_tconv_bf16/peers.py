@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from warpladder.workloads.api import Buffers, Case
-from warpladder.workloads.gan_tconv import peers
+from warpladder.workloads.gan_tconv import torch_calls
 
 
 def cudnn_nhwc(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -14,7 +14,7 @@ def cudnn_nhwc(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: `torch_compile`, which makes one kernel of what lies between two convolutions.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution_transpose, memory format channels_last.
     """
-    return peers.generator(case, inputs, outputs, channels_last=True)
+    return torch_calls.generator(case, inputs, outputs, channels_last=True)
 
 
 def compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -25,4 +25,4 @@ def compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None
     Next: One kernel a layer, which also does what follows the products.
     Source: torch.compile, TorchInductor.
     """
-    return peers.compiled(case, inputs, outputs)
+    return torch_calls.compiled(case, inputs, outputs)
