@@ -506,6 +506,15 @@ MACHINE_CODE = Table(
         integer("registers", "registers a thread", bits=32, nullable=True, least=0),
         integer("static_shared_bytes", "static shared memory a block", "B", bits=32, nullable=True, least=0),
         integer("spill_bytes", "register spill stores a thread", "B", bits=32, nullable=True, least=0),
+        integer(
+            "stack_bytes",
+            "stack a thread, with arrays that have no registers",
+            "B",
+            bits=32,
+            nullable=True,
+            later=True,
+            least=0,
+        ),
         text(
             "sass",
             "instructions (SASS), one a line, of 16 bytes each; a branch names its target as the offset in bytes from the first "

@@ -51,6 +51,7 @@ def code_row(
     static_shared_bytes: int | None,
     spill_bytes: int | None,
     ptx: str | None,
+    stack_bytes: int | None = None,
 ) -> dict[str, Any]:
     """A row of `machine_code`. `places`: line of the variant's source for each place that the compiler gives; see
     `source_text.places`."""
@@ -65,6 +66,7 @@ def code_row(
         "architecture": architecture,
         "compiler": compiled_by,
         **resources,
+        "stack_bytes": stack_bytes,
         "sass": sass,
         "lines": lines,
         "ptx": ptx,

@@ -60,6 +60,7 @@ class Kernels:
     constants: Sequence[str]
     arch: str
     options: Sequence[str]
+    nvrtc: str = ""
 
     @property
     def name(self) -> str:
@@ -321,7 +322,7 @@ def _do(job: Job, make_benches: MakeBenches) -> str:
             from warpladder.collectors.cuda.disassembly import disassemble
 
             kernels, constants, options = map(tuple, (job.kernels, job.constants, job.options))
-            module = compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
+            module = compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options, job.nvrtc))
             disassemble(module.cubin)  # here, since parsing takes one core seconds at the end of a recording
         else:
             workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()

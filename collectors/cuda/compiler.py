@@ -1,24 +1,23 @@
 """Compiles CUDA sources with NVRTC, and assembles sources that are PTX. Needs no GPU and no driver, so that tests can compile every kernel."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cache
-from typing import Any, Final
-
-from cuda.bindings import nvrtc
+from typing import Final
 
 from warpladder.collectors.core.kernel_cache import key_of, read, write
 from warpladder.collectors.cuda import assembly, headers
+from warpladder.collectors.cuda.nvrtc import NvrtcError, Output, nvrtc
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.declare.sources import with_full_paths
 
 #: Version of the cache's entries; raised when they hold something else.
-_FORMAT: Final = "2"
-#: Without --no-cache, the second compilation of a source reports no resources. Line information does not change the machine code.
-_OPTIONS: Final = ("--std=c++17", "--ptxas-options=-v", "--no-cache", "--generate-line-info")
+_FORMAT: Final = "3"
+#: Line information does not change the machine code.
+_OPTIONS: Final = ("--std=c++17", "--ptxas-options=-v", "--generate-line-info")
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
+_STACK = re.compile(r"(\d+) bytes stack frame")
 _SPILL = re.compile(r"(\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
@@ -30,13 +29,14 @@ _SERIALIZED = re.compile(r"wgmma\S* instructions are serialized .* in the functi
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel of a compiled module, and its registers, shared memory and spills. `serialized`: ptxas waits for each
+    """A kernel of a compiled module, and its registers, shared memory, spills and stack. `serialized`: ptxas waits for each
     product of a warpgroup (wgmma) before it starts the next one."""
 
     symbol: str
     registers: int
     static_shared_bytes: int
     spill_bytes: int
+    stack_bytes: int
     serialized: bool = False
 
 
@@ -63,6 +63,7 @@ class Compilation:
         kernels, constants: name expressions of kernels, and names of `__constant__` symbols.
         arch: such as `sm_90`.
         options: further NVRTC options.
+        nvrtc: path of the compiler; empty for the installed one.
     """
 
     source: str
@@ -71,13 +72,24 @@ class Compilation:
     constants: tuple[str, ...]
     arch: str
     options: tuple[str, ...]
+    nvrtc: str = ""
 
     @property
     def key(self) -> str:
         """Name of the compilation's entry in the cache."""
-        included = headers.state_of(self.source, self.options)
-        fixed = (_FORMAT, version(), _OPTIONS, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
-        return key_of(*fixed, included) if included else key_of(*fixed)
+        included = headers.state_of(self.source, self.options, self.nvrtc)
+        fixed = (
+            _FORMAT,
+            version(self.nvrtc),
+            self.nvrtc,
+            _OPTIONS,
+            self.source,
+            self.where,
+            self.kernels,
+            self.constants,
+            self.arch,
+        )
+        return key_of(*fixed, self.options, *included)
 
 
 def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> Compilation:
@@ -92,7 +104,7 @@ def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> C
     where = variant.source_path or (file.name if file else variant.name)
     target = variant.only_architecture or arch
     options = with_full_paths(variant.options, file)
-    return Compilation(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, options)
+    return Compilation(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, options, variant.nvrtc)
 
 
 def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
@@ -119,12 +131,10 @@ def compile_uncached(what: Compilation) -> CompiledModule:
     """Compile without the cache. Raises CompileError."""
     if is_ptx(what.source):
         return _of_ptx(what)
-    with _compiled_program(what) as (program, text):
-        cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
-        _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
-        names = {name: _lowered(program, f"&{name}") for name in what.constants}
-        kernels = {expression: _resources(_lowered(program, expression), text) for expression in what.kernels}
-        return CompiledModule(cubin, kernels, names, _without_lines(_ptx(program)))
+    output = _output(what)
+    names = {name: output.symbols[f"&{name}"] for name in what.constants}
+    kernels = {expression: _resources(output.symbols[expression], output.log) for expression in what.kernels}
+    return CompiledModule(output.cubin, kernels, names, _without_lines(output.ptx))
 
 
 def is_ptx(source: str) -> bool:
@@ -148,37 +158,18 @@ def ptx_with_lines(what: Compilation) -> str:
     if is_ptx(what.source):
         return what.source.partition("\n\t.section\t.debug")[0]
     virtual = replace(what, arch=what.arch.replace("sm_", "compute_"))
-    with _compiled_program(virtual) as (program, _):
-        return _ptx(program).partition("\n\t.section\t.debug")[0]
+    return _output(virtual).ptx.partition("\n\t.section\t.debug")[0]
 
 
-@contextmanager
-def _compiled_program(what: Compilation) -> Iterator[tuple[object, str]]:
-    """The program and the compiler's log."""
-    header_options, embedded = headers.headers_for(what.source)
-    names, texts = ([text.encode() for text in texts] for texts in (embedded.keys(), embedded.values()))
-    program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), len(names), texts, names))
+def _output(what: Compilation) -> Output:
+    header_options, embedded = headers.headers_for(what.source, what.nvrtc)
+    options = [f"--gpu-architecture={what.arch}", *_OPTIONS, *what.options, *header_options]
+    expressions = [*what.kernels, *(f"&{name}" for name in what.constants)]
     try:
-        for expression in (*what.kernels, *(f"&{name}" for name in what.constants)):
-            _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        options = [f"--gpu-architecture={what.arch}", *_OPTIONS, *what.options, *header_options]
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-        log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
-        _checked(nvrtc.nvrtcGetProgramLog(program, log))
-        text = log.decode(errors="replace").rstrip("\0 \n")
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            why = headers.explain(text, version()) or text or status.name
-            raise CompileError(f"{what.where} does not compile for {what.arch}: {why}")
-        yield program, text
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
-
-
-def _ptx(program: object) -> str:
-    ptx = b" " * _checked(nvrtc.nvrtcGetPTXSize(program))
-    _checked(nvrtc.nvrtcGetPTX(program, ptx))
-    text: str = ptx.decode(errors="replace").rstrip("\0 \n")
-    return text
+        return nvrtc(what.nvrtc).compile(what.source, what.where, embedded, expressions, options)
+    except NvrtcError as error:
+        why = headers.explain(str(error), version(what.nvrtc)) or str(error)
+        raise CompileError(f"{what.where} does not compile for {what.arch}: {why}") from error
 
 
 def _without_lines(ptx: str) -> str:
@@ -187,32 +178,21 @@ def _without_lines(ptx: str) -> str:
     return "\n".join(line for line in code.splitlines() if not _LINE_OF_PTX.match(line))
 
 
-@cache
-def version() -> str:
-    """The compiler's version, such as `13.0`."""
-    return "{}.{}".format(*_checked(nvrtc.nvrtcVersion(), many=True))
-
-
-def _checked(answer: tuple[Any, ...], *, many: bool = False) -> Any:
-    status, *rest = answer
-    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise CompileError(f"NVRTC: {status.name}; is nvidia-cuda-nvrtc installed?")
-    return rest if many else rest[0] if rest else None
-
-
-def _lowered(program: object, expression: str) -> str:
-    name = _checked(nvrtc.nvrtcGetLoweredName(program, expression.encode()))
-    assert isinstance(name, bytes)
-    return name.decode()
+def version(path: str = "") -> str:
+    """The version of the installed compiler, or of the one at a path, such as `13.0`. Raises CompileError."""
+    try:
+        return nvrtc(path).version
+    except NvrtcError as error:
+        raise CompileError(str(error)) from error
 
 
 def _resources(symbol: str, log: str) -> CompiledKernel:
-    """Parse registers, static shared memory and spills from ptxas's log, which has one paragraph per kernel, and its warning."""
+    """Parse registers, static shared memory, spills and stack from ptxas's log, which has one paragraph per kernel, and its warning."""
     _, *paragraphs = _ENTRY.split(log)
     for entry, paragraph in zip(paragraphs[::2], paragraphs[1::2], strict=True):
         if entry == symbol:
-            registers, shared, spilled = (_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL))
-            return CompiledKernel(symbol, registers, shared, spilled, symbol in _SERIALIZED.findall(log))
+            used, shared, spilled, stack = (_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL, _STACK))
+            return CompiledKernel(symbol, used, shared, spilled, stack, symbol in _SERIALIZED.findall(log))
     raise CompileError(f"{symbol}: ptxas reported nothing on it")
 
 

@@ -69,43 +69,60 @@ _CANNOT_OPEN: Final = re.compile(r'^(.+?)\((\d+)\): .*(?:cannot|could not) open 
 _ON_THE_HOST: Final = re.compile(r"[a-z_]+|sys/.*|(stdio|string|time|signal|errno|unistd|pthread|omp)\.h")
 
 
-def headers_for(source: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
+def headers_for(source: str, nvrtc: str = "") -> tuple[tuple[str, ...], Mapping[str, str]]:
     """The options of NVRTC with which a source finds the headers that it includes, and the text of each header that stands in no file, by
-    the name that a source includes it by; none if it includes nothing."""
+    the name that a source includes it by; none if it includes nothing.
+
+    Args:
+        nvrtc: path of the compiler; empty for the installed one.
+    """
     names = set(_INCLUDE.findall(source))
     if not names:
         return (), {}
-    folders = tuple(f"-I{folder}" for folder in toolkit_folders())
+    folders = tuple(f"-I{folder}" for folder in toolkit_folders(nvrtc))
     # cuda.h declares functions of the host without saying so.
     declares = ("--device-as-default-execution-space",) if names & {"cuda.h", "cudaTypedefs.h"} else ()
     return (*folders, *declares), _embedded()
 
 
-def state_of(source: str, options: Sequence[str]) -> tuple[str, ...]:
+def state_of(source: str, options: Sequence[str], nvrtc: str = "") -> tuple[str, ...]:
     """The rest that machine code depends on, beside a source and its options: versions of the toolkit's headers, and digests of the
     files that the source includes from the folders of its options. Empty if the source includes nothing.
     """
     if not _INCLUDE.search(source):
         return ()
     folders = [Path(option.removeprefix("-I")) for option in options if option.startswith("-I")]
-    return (*map(_version_of, toolkit_folders()), *_digests(source, folders))
+    return (*map(_version_of, toolkit_folders(nvrtc)), *_digests(source, folders))
 
 
 @cache
-def toolkit_folders() -> tuple[Path, ...]:
-    """The folders of CUDA's headers; empty if there are none."""
+def toolkit_folders(nvrtc: str = "") -> tuple[Path, ...]:
+    """The folders of CUDA's headers: those beside a compiler first, then the installed ones; empty if there are none.
+
+    Args:
+        nvrtc: path of the compiler; empty for the installed one.
+    """
     from cuda import pathfinder
 
     folders: dict[Path, None] = {}
+    own = _beside(Path(nvrtc)) if nvrtc else []
     for header, part in _PARTS.items():
         if any((folder / header).is_file() for folder in folders):
             continue
-        folder = pathfinder.find_nvidia_header_directory(part)
+        beside = (folder for folder in own if (folder / header).is_file())
+        folder = next(beside, None) or pathfinder.find_nvidia_header_directory(part)
         if folder is not None and (Path(folder) / header).is_file():
             folders[Path(folder)] = None
         elif part == "cccl":
             folders |= dict.fromkeys(_of_cupy())
     return tuple(folders)
+
+
+def _beside(nvrtc: Path) -> list[Path]:
+    """The folders of headers of a toolkit with this compiler, or of NVIDIA's packages that are installed with it."""
+    root = nvrtc.resolve().parent.parent
+    packages = sorted(root.parent.glob("*/include")) if root.parent.name == "nvidia" else []
+    return [root / "include", root / "include" / "cccl", *packages]
 
 
 def explain(log: str, compiler: str) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cuda.bindings import nvrtc
-
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.code_rows import Instruction, code_row
 from warpladder.collectors.core.demangle import demangled, without_parameters
@@ -17,6 +15,7 @@ from warpladder.collectors.cuda import compiler
 from warpladder.collectors.cuda.compiler import CompiledModule
 from warpladder.collectors.cuda.disassembly import DisassemblyError, cubins_of, disassemble
 from warpladder.collectors.cuda.machine_code import ptx_of, rows_of
+from warpladder.collectors.cuda.nvrtc import nvrtc
 from warpladder.data import source_text
 from warpladder.errors import Error
 from warpladder.workloads.api import CudaVariant
@@ -85,8 +84,7 @@ def read(file: Path, architectures: Sequence[str], names: Sequence[str]) -> list
 
 def known_architectures() -> list[str]:
     """The architectures that the compiler knows."""
-    _, numbers = nvrtc.nvrtcGetSupportedArchs()
-    return [f"sm_{number}" for number in numbers]
+    return nvrtc().architectures
 
 
 def _check(architectures: Sequence[str]) -> None:
@@ -124,6 +122,7 @@ def _of_source(file: Path, architecture: str, names: Sequence[str]) -> Iterator[
             registers=resources[symbol].registers,
             static_shared_bytes=resources[symbol].static_shared_bytes,
             spill_bytes=kernel.spill_bytes if kernel else None,
+            stack_bytes=kernel.stack_bytes if kernel else None,
             ptx=ptx_of(module.ptx, symbol),
         )
         yield KernelCode("", row, _lines(row, variant.source_text))

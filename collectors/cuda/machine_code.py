@@ -51,12 +51,13 @@ def _row_of(
     return code_row(
         name,
         variant.only_architecture or architecture,
-        f"NVRTC {compiler.version()}",
+        f"NVRTC {compiler.version(variant.nvrtc)}",
         instructions,
         _places(variant.source_text, variant.source_path or file),
         registers=kernel.registers,
         static_shared_bytes=kernel.static_shared_bytes,
         spill_bytes=kernel.spill_bytes,
+        stack_bytes=kernel.stack_bytes,
         ptx=ptx_of(ptx, kernel.symbol),
     )
 

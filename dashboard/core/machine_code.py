@@ -1,6 +1,6 @@
 """The kernels that each cell of a run launches, with their machine code, read when they are first needed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -24,7 +24,7 @@ class Kernel:
         code_id: row of `machine_code`; empty where the code is not known.
         architecture: such as `sm_90`; empty where it is not known.
         code: its instructions; none where they are not known.
-        registers, static_shared_bytes, spill_bytes: None where they are not known.
+        registers, static_shared_bytes, spill_bytes, stack_bytes: None where they are not known.
         grid, block: blocks, and threads of a block, along x, y, z.
     """
 
@@ -39,6 +39,7 @@ class Kernel:
     registers: int | None
     static_shared_bytes: int | None
     spill_bytes: int | None
+    stack_bytes: int | None
     dynamic_shared_bytes: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -60,10 +61,16 @@ class Kernel:
 
 
 class MachineCode:
-    """The tables `cell_launches`, `machine_code`, `instruction_counters` and `rules` of a run."""
+    """The tables `cell_launches`, `machine_code`, `instruction_counters` and `rules` of a run.
 
-    def __init__(self, run: store.Run | None = None) -> None:
-        self._run = run
+    Args:
+        made: rows of the first two, in place of a run.
+    """
+
+    def __init__(
+        self, run: store.Run | None = None, made: Mapping[str, Sequence[Mapping[Any, Any]]] = MappingProxyType({})
+    ) -> None:
+        self._run, self._made = run, made
         self._parsed: dict[str, Code] = {}
 
     def __bool__(self) -> bool:
@@ -109,16 +116,18 @@ class MachineCode:
         return self._run.table("rules")
 
     @cached_property
-    def _launches(self) -> Mapping[CellName, list[dict[Any, Any]]]:
-        launches: dict[CellName, list[dict[Any, Any]]] = {}
-        if self._run is not None:
-            for row in self._run.records("cell_launches"):
-                launches.setdefault(CellName(*(row[name] for name in CellName._fields)), []).append(row)
+    def _launches(self) -> Mapping[CellName, list[Mapping[Any, Any]]]:
+        launches: dict[CellName, list[Mapping[Any, Any]]] = {}
+        for row in self._records("cell_launches"):
+            launches.setdefault(CellName(*(row[name] for name in CellName._fields)), []).append(row)
         return launches
 
     @cached_property
     def _codes(self) -> Mapping[str, Mapping[Any, Any]]:
-        return {row["code"]: row for row in self._run.records("machine_code")} if self._run else {}
+        return {row["code"]: row for row in self._records("machine_code")}
+
+    def _records(self, table: str) -> Sequence[Mapping[Any, Any]]:
+        return self._run.records(table) if self._run else self._made.get(table, ())
 
     @cached_property
     def _counters(self) -> Mapping[tuple[Any, ...], pd.DataFrame]:
@@ -144,6 +153,7 @@ class MachineCode:
             _whole(facts.get("registers")),
             _whole(facts.get("static_shared_bytes")),
             _whole(facts.get("spill_bytes")),
+            _whole(facts.get("stack_bytes")),
             int(row["dynamic_shared_bytes"]),
             _triple(row, "grid"),
             _triple(row, "block"),

@@ -135,6 +135,8 @@ def _resources(row: Any, instructions: int) -> Iterator[str]:
     yield f"{row['static_shared_bytes']} bytes of static shared memory"
     if row["spill_bytes"] is not None:
         yield f"{row['spill_bytes']} bytes of spills" if row["spill_bytes"] else "no spills"
+    if row["stack_bytes"]:
+        yield f"{row['stack_bytes']} bytes of stack"
     yield f"{instructions} instructions"
 
 

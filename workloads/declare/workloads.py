@@ -253,6 +253,7 @@ class CudaVariant(Variant):
         min_compute_capability: least compute capability that it runs on, major and minor.
         only_architecture: the one architecture that it is compiled for and runs on, e.g. `sm_90a` for wgmma.
         options: further NVRTC options. A folder after `-I` is relative to the source.
+        nvrtc: path of the library of NVRTC that compiles it; empty for the installed one.
         graph: its launches are captured in a CUDA graph once. An operation is one launch of that graph. An overlapped
             `end_to_end` is one launch too, with its copies.
         end_to_end: how the scope `end_to_end` copies inputs and outputs: `Pageable()`, `Pinned()` or `Overlapped(...)`.
@@ -265,6 +266,7 @@ class CudaVariant(Variant):
     min_compute_capability: tuple[int, int] = (7, 5)
     only_architecture: str = ""
     options: tuple[str, ...] = ()
+    nvrtc: str = ""
     graph: bool = False
     end_to_end: EndToEnd = field(default_factory=Pageable)
 

@@ -59,7 +59,7 @@ def test_whatever_the_code_depends_on_gives_another_entry(monkeypatch: pytest.Mo
         compiler.compilation_of(CudaVariant("w", "tiny", "rung", source=SOURCE + " "), ["k<1>", "k<2>"], "sm_90"),
     ):
         keys.add(other.key)
-    monkeypatch.setattr(compiler, "version", lambda: "99.1")
+    monkeypatch.setattr(compiler, "version", lambda path: "99.1")
     keys.add(WHAT.key)
     assert len(keys) == 6
 

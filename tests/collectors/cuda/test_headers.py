@@ -195,7 +195,7 @@ def test_machine_code_is_kept_until_an_included_file_or_the_toolkit_changes(
     toolkit = tmp_path / "toolkit"
     toolkit.mkdir()
     (toolkit / "cuda_runtime_api.h").write_text("#define CUDART_VERSION  13000\n")
-    monkeypatch.setattr(headers, "toolkit_folders", lambda: (toolkit,))
+    monkeypatch.setattr(headers, "toolkit_folders", lambda nvrtc: (toolkit,))
     fourth = key(kernel, "-Icommon")
     headers._version_of.cache_clear()
     (toolkit / "cuda_runtime_api.h").write_text("#define CUDART_VERSION  13010\n")

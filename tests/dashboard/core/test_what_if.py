@@ -24,7 +24,7 @@ def kernel(**changes: Any) -> Kernel:
     """A kernel of 1,056 blocks with 256 threads, 40 registers and 16 KiB."""
     facts: dict[str, Any] = {
         "index": 0, "count": 1, "name": "k", "code_id": "c", "architecture": "sm_90", "compiler": "", "code": Code(()), "ptx": "",
-        "registers": 40, "static_shared_bytes": 4096, "spill_bytes": 0, "dynamic_shared_bytes": 12288,
+        "registers": 40, "static_shared_bytes": 4096, "spill_bytes": 0, "stack_bytes": 0, "dynamic_shared_bytes": 12288,
         "grid": (132, 8, 1), "block": (64, 4, 1),
     }  # fmt: skip
     return Kernel(**{**facts, **changes})
