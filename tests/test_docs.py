@@ -37,7 +37,7 @@ OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", 
     *("--tls-ca-file", "--tls-cert", "--tls-key", "--type"),
     "--import-source",
     *("--cuda-graph-trace", "--cuda-memory-usage"),
-    *("--bind-to", "--include-blobs", "--output"),
+    *("--bind-to", "--include-blobs", "--output", "--target"),
     *("--warpladder-baseline", "--warpladder-runs"),
 }
 #: What CONTRIBUTING adds: a rung's entry, a reader of files, a query, a chart, a command.

@@ -21,6 +21,7 @@ from warpladder.collectors.choice import ENTRIES
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.programs import record as programs
 from warpladder.commands import record, watch
+from warpladder.commands.common import split
 from warpladder.dashboard import export
 from warpladder.dashboard.views import FORMER, VIEWS
 from warpladder.data.naming import Naming
@@ -99,7 +100,7 @@ def check_packages(words: Sequence[str]) -> None:
         assert (ROOT / words[2]).is_file()
         return
     known = "".join(file.read_text() for file in ROOT.glob("requirements*.txt")) + "nvidia-nccl-cu12 nvidia-nccl-cu13"
-    assert words[-1] in known
+    assert words[-1].partition("==")[0] in known
 
 
 def check_tests(words: Sequence[str]) -> None:
@@ -182,6 +183,9 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(Path(folder).is_dir() for folder in given["data_dirs"])
     elif command == "versus":
         given = APP.commands[command].make_context(command, rest).params
+        if given["toolchains"]:
+            assert make_plan(Request(given["programs"], cases=given["cases"], variants=split(given["variants"]))).jobs
+            return
         assert given["collector"] in choice.OF_PROGRAMS
         options = ("name", "runs", "warmup", "timeout_s", "same_output", "check", "shell")
         assert programs.Request.parse(given["programs"], **{name: given[name] for name in options})

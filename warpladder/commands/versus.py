@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from warpladder.commands.common import data_dir_option, format_option, label_option, take_up
-from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.formats import TABLE_OR_JSON, Form
+from warpladder.errors import Error
+
+#: Options of the comparison of programs alone, and of that of toolchains alone.
+_OF_PROGRAMS: Final = ("warmup", "same_output", "check", "timeout_s", "shell", "name", "collector")
+_OF_TOOLCHAINS: Final = ("cases", "variants", "architecture")
 
 
 @click.command("versus")
@@ -28,6 +34,23 @@ from warpladder.dashboard.text.formats import Form
 @click.option("--shell", is_flag=True, help="Run the commands by /bin/sh, for pipes and variables.")
 @click.option("--name", default="", show_default=False, help="Name of the workload; by default from the programs.")
 @click.option("--collector", default="auto", help="auto, host_clock, nsight_systems.")
+@click.option(
+    "--toolchain",
+    "toolchains",
+    multiple=True,
+    metavar="12.4",
+    help="Compare the kernels of workloads under this NVRTC, a version or a folder, with those under the installed one, or a second one.",
+)
+@click.option("--case", "cases", multiple=True, help="With --toolchain: a case, by name or axes: n=3000.")
+@click.option("--variants", multiple=True, show_default=False, help="With --toolchain: variants to take. Default: all kernels.")
+@click.option(
+    "--arch",
+    "architecture",
+    default="",
+    show_default=False,
+    metavar="sm_90",
+    help="With --toolchain: look at code only, of this architecture.",
+)
 @label_option
 @data_dir_option
 @format_option("answer")
@@ -37,12 +60,26 @@ def command(
     label: str,
     data_dir: Path,
     form: Form,
+    toolchains: Sequence[str],
+    cases: Sequence[str],
+    variants: Sequence[str],
+    architecture: str,
     **asked: Any,
 ) -> None:
     """Compare whole programs by their wall-clock time, in shuffled rounds. The run's id is the last line of the table.
 
-    COMMAND: a program with its arguments, in quotes; two or more. The first one is the baseline.
+    COMMAND: a program with its arguments, in quotes; two or more. The first one is the baseline. With --toolchain: workloads, or Python
+    files of yours that declare one.
     """
+    _refuse_of_others(toolchains)
+    if toolchains:
+        from warpladder.commands.toolchain import compare
+
+        if form not in TABLE_OR_JSON:
+            raise Error(f"--toolchain --format {form}: choose {' or '.join(TABLE_OR_JSON)}")
+        options: Any = {"cases": cases, "variants": variants, "architecture": architecture, "rounds": asked["runs"]}
+        compare(programs, toolchains, **options, data_dir=data_dir, label=label, form=form)
+        return
     from warpladder import screen
     from warpladder.collectors import choice
     from warpladder.collectors.core.journal import check_label
@@ -71,6 +108,16 @@ def command(
     if stop.number:
         raise click.exceptions.Exit(stop.exit_code)
     ending.exit_if_wrong(path)
+
+
+def _refuse_of_others(toolchains: Sequence[str]) -> None:
+    """Raise Error for an option of the other comparison: of programs, or of versions of NVRTC."""
+    names, of = (_OF_PROGRAMS, "programs") if toolchains else (_OF_TOOLCHAINS, "--toolchain")
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in names and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise Error(f"{parameter.opts[0]}: is for {of}; leave it out")
 
 
 def _say_doubts(path: Path) -> None:
