@@ -53,6 +53,7 @@ __global__ void __cluster_dims__(slices, 1, 1) __launch_bounds__(kProducers + kC
     mbarrier_init(&exchanged, 1);
     mbarrier_arrive_expect(&exchanged, (slices - 1) * sizeof *others);
   }
+  if (threadIdx.x == kConsumers) prefetch_map(x), prefetch_map(dz1);
   pipeline.init(kConsumers / 32);
 
   const int rank = slices > 1 ? cluster_rank() : 0;
@@ -64,14 +65,19 @@ __global__ void __cluster_dims__(slices, 1, 1) __launch_bounds__(kProducers + kC
     give_registers<40>();
     const int thread = threadIdx.x - kConsumers;
     if (thread < 32) {
-      wait_for_launch_before();
-      load_steps(pipeline, steps, [&](int to, int step) {
-        auto& now = stage[to];
-        const int sample = (begin + step) * kDepth;
-        mbarrier_arrive_expect(&pipeline.full[to], sizeof now);
-        for (int box = 0; box < kInputs; box += kBox) tma_load(now.a + box * kLineBytes, x, top + box, sample, &pipeline.full[to]);
-        for (int box = 0; box < columns; box += kBox) tma_load(now.b + box * kLineBytes, dz1, left + box, sample, &pipeline.full[to]);
-      });
+      load_steps(
+          pipeline, steps,
+          [&](int to, int step) {
+            auto& now = stage[to];
+            mbarrier_arrive_expect(&pipeline.full[to], sizeof now);
+            for (int box = 0; box < kInputs; box += kBox)
+              tma_load(now.a + box * kLineBytes, x, top + box, (begin + step) * kDepth, &pipeline.full[to]);
+          },
+          [] { wait_for_launch_before(); },
+          [&](int to, int step) {
+            for (int box = 0; box < columns; box += kBox)
+              tma_load(stage[to].b + box * kLineBytes, dz1, left + box, (begin + step) * kDepth, &pipeline.full[to]);
+          });
     } else {  // the old weights on their way to L2
       constexpr int kLine = 32;  // floats
       for (int i = thread - 32; i < kInputs * (kSlice / kLine); i += kProducers - 32) {
@@ -79,7 +85,7 @@ __global__ void __cluster_dims__(slices, 1, 1) __launch_bounds__(kProducers + kC
         if (d < inputs && h < hidden) prefetch_l2(w1 + (size_t)d * hidden + h);
       }
     }
-    if constexpr (slices > 1) cluster_meet();
+    if constexpr (slices > 1) cluster_arrive_relaxed(), cluster_wait();
     return;
   }
   take_registers<232>();
@@ -99,7 +105,8 @@ __global__ void __cluster_dims__(slices, 1, 1) __launch_bounds__(kProducers + kC
 
   float mine[kShare];
   if constexpr (slices > 1) {
-    cluster_meet();
+    cluster_arrive_relaxed();  // without a fence of the whole GPU: the others only need to know that this block multiplies no more
+    cluster_wait();
 #pragma unroll
     for (int other = 0; other < slices; ++other) {
       if (other == rank) {

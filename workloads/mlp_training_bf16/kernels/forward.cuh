@@ -17,12 +17,18 @@ struct Forward {
   static __device__ __forceinline__ void load(Memory& memory, Pipeline<stages>& pipeline, const TensorMap& x, const TensorMap& w1, int rank,
                                               int sample, int unit, int steps) {
     constexpr int kShare = kSamples / blocks;
-    load_steps(pipeline, steps, [&](int to, int step) {
-      auto& now = memory.stage[to];
-      mbarrier_arrive_expect(&pipeline.full[to], sizeof now);
-      tma_load_multicast(now.a + rank * kShare * kLineBytes, x, step * kDepth, sample + rank * kShare, &pipeline.full[to], (1u << blocks) - 1);
-      for (int box = 0; box < columns; box += kBox) tma_load(now.b + box * kLineBytes, w1, unit + box, step * kDepth, &pipeline.full[to]);
-    });
+    load_steps(
+        pipeline, steps,
+        [&](int to, int step) {
+          auto& now = memory.stage[to];
+          mbarrier_arrive_expect(&pipeline.full[to], sizeof now);
+          for (int box = 0; box < columns; box += kBox) tma_load(now.b + box * kLineBytes, w1, unit + box, step * kDepth, &pipeline.full[to]);
+        },
+        [] { cluster_wait(); },
+        [&](int to, int step) {
+          tma_load_multicast(memory.stage[to].a + rank * kShare * kLineBytes, x, step * kDepth, sample + rank * kShare, &pipeline.full[to],
+                             (1u << blocks) - 1);
+        });
   }
 
   // By the consumers: activations as OutputLayer takes them.
@@ -68,8 +74,9 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(128 * warpgroup
   __shared__ Pipeline<stages> pipeline;
   __shared__ typename Output::Barriers barriers;
   if (threadIdx.x == 0) Output::init(barriers);
+  if (threadIdx.x == Hidden::kConsumers) prefetch_map(x), prefetch_map(w1), prefetch_map(dz1);
   pipeline.init(Hidden::kConsumers / 32 * blocks);
-  cluster_meet();
+  cluster_arrive_relaxed();  // before others reach this block's shared memory they wait
   let_next_launch_start();
   if constexpr (!kHidden) wait_for_launch_before();
 
@@ -79,12 +86,15 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(128 * warpgroup
   if (threadIdx.x >= Hidden::kConsumers) {
     if constexpr (warpgroups > 1) give_registers<40>();
     const int thread = threadIdx.x - Hidden::kConsumers;
-    if (thread < 32)
+    if (thread < 32) {
       Hidden::load(memory, pipeline, x, w1, rank, output.sample, output.unit, steps);
-    else
+    } else {
       output.load_weights(thread - 32, b1, w2, hidden);
+      cluster_wait();
+    }
     return;
   }
+  cluster_wait();
   if constexpr (warpgroups > 1) take_registers<232>();
 
   unsigned pairs[columns / 16][4];

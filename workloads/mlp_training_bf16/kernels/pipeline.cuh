@@ -13,12 +13,8 @@ struct Stage {
   unsigned char b[columns * kLineBytes];
 };
 
-// Waits for all blocks of the cluster, without a fence of the whole GPU: for barriers, which fence_mbarrier_init() makes visible, and for reads
-// that are over.
-__device__ __forceinline__ void cluster_meet() {
-  cluster_arrive_relaxed();
-  cluster_wait();
-}
+// Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
 // Where warps meet that are not all of the block. What a thread wrote to shared memory before it arrives is seen by all that have waited, and by
 // wgmma and the TMA.
@@ -34,13 +30,19 @@ struct Meeting {
   __device__ __forceinline__ void wait() { mbarrier_wait(&barrier, 0); }
 };
 
-// Calls fetch(stage, step) for each step in turn, by a warp.
-template <int stages, class Fetch>
-__device__ __forceinline__ void load_steps(Pipeline<stages>& pipeline, int steps, Fetch fetch) {
+// Loads each step in turn, by a warp: calls early(stage, step), which tells how many bytes come and asks for those that need not wait, and
+// late(stage, step) for the others. wait() stands between the two for the first stages, which are empty.
+template <int stages, class Early, class Wait, class Late>
+__device__ __forceinline__ void load_steps(Pipeline<stages>& pipeline, int steps, Early early, Wait wait, Late late) {
+  const bool loads = threadIdx.x % 32 == 0;
+  for (int step = 0; loads && step < min(steps, stages); ++step) early(step, step);
+  __syncwarp();
+  wait();
   Ring<stages> ring;
   for (int step = 0; step < steps; ++step, ring.next()) {
     mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
-    if (threadIdx.x % 32 == 0) fetch(ring.stage, step);
+    if (loads && step >= stages) early(ring.stage, step);
+    if (loads) late(ring.stage, step);
     __syncwarp();
   }
 }
