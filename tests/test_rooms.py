@@ -223,7 +223,12 @@ def test_only_the_reports_name_a_declared_workload_or_rung() -> None:
 
 
 #: Workloads of one problem in other types -> the workload with the files that they share.
-_SHARE: Final = {"gemm_fp16": "gemm_bf16", "gemm_fp8": "gemm_bf16"}
+_SHARE: Final = {
+    "gemm_fp16": "gemm_bf16",
+    "gemm_fp8": "gemm_bf16",
+    "cnn_conv_bf16": "cnn_conv",
+    "gan_tconv_bf16": "gan_tconv",
+}
 
 
 def test_every_workload_has_the_same_files_or_shares_them_with_one_in_other_types() -> None:

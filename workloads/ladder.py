@@ -2,12 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, Role, Step
+from warpladder.workloads.api import Buffer, Buffers, Case, CudaVariant, Launch, Params, Precision, Role, Step
+from warpladder.workloads.declare.cases import narrowed, widened
+
+#: Inputs and outputs of a case, by name.
+Declared = tuple[Mapping[str, Buffer], Mapping[str, Buffer]]
+HostRun = Callable[[Case, Buffers, Buffers], None]
 
 #: Of a rung on Hopper's warpgroups, clusters or TMA.
 HOPPER: Final[dict[str, Any]] = {"min_compute_capability": (9, 0), "only_architecture": "sm_90a"}
@@ -21,6 +27,31 @@ def extents_of(case: Case, count: int) -> tuple[int, ...]:
 def counted(case: Case, flops: int, buffers: tuple[Mapping[str, Buffer], Mapping[str, Buffer]]) -> Case:
     """A case with its operations and its bytes: each input read once, each output written once."""
     return replace(case, flops=flops, min_bytes=sum(buffer.nbytes for side in buffers for buffer in side.values()))
+
+
+def widened_inputs(buffers: Callable[[Case], Declared], case: Case, inputs: Buffers) -> Buffers:
+    """The values of inputs in float32, of those whose type NumPy lacks."""
+    of, _ = buffers(case)
+    return {name: widened(array, of[name].dtype) for name, array in inputs.items()}
+
+
+def by_float32(run: HostRun, buffers: Callable[[Case], Declared]) -> HostRun:
+    """The function of a host variant on buffers whose types NumPy lacks: it gets widened inputs, and its outputs are rounded.
+
+    Args:
+        run: takes and gives float32.
+        buffers: of the workload.
+    """
+
+    @wraps(run)
+    def converted(case: Case, inputs: Buffers, outputs: Buffers) -> None:
+        _, of = buffers(case)
+        wide = {name: np.zeros(array.shape, np.float32) for name, array in outputs.items()}
+        run(case, widened_inputs(buffers, case, inputs), wide)
+        for name, array in outputs.items():
+            array[...] = narrowed(wide[name], of[name].dtype)
+
+    return converted
 
 
 def rungs_in(kernels: Path) -> Callable[..., CudaVariant]:

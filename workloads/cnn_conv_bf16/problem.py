@@ -8,8 +8,8 @@ import numpy as np
 from warpladder.workloads.api import TOLERANCE, Axis, Buffer, Case, CaseSet, Params
 from warpladder.workloads.cnn_conv import host
 from warpladder.workloads.cnn_conv import problem as of_float32
-from warpladder.workloads.declare.cases import narrowed, widened
-from warpladder.workloads.ladder import counted
+from warpladder.workloads.declare.cases import narrowed
+from warpladder.workloads.ladder import counted, widened_inputs
 
 _LAYER: Final = 2
 _ROUNDOFF: Final = 2.0**-8  # of BF16
@@ -55,9 +55,4 @@ def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray
 
 def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """The results in float64."""
-    return host.reference(case, in_float32(inputs))
-
-
-def in_float32(inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """The values of the inputs."""
-    return {name: widened(array, "bfloat16") for name, array in inputs.items()}
+    return host.reference(case, widened_inputs(buffers, case, inputs))

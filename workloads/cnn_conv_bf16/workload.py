@@ -3,9 +3,11 @@
 from typing import Final
 
 from warpladder.workloads.api import HostVariant, LibraryVariant, Workload
+from warpladder.workloads.cnn_conv import host
 from warpladder.workloads.cnn_conv.workload import ON_ONE_CORE, UNROLLED
-from warpladder.workloads.cnn_conv_bf16 import host, peers, problem
+from warpladder.workloads.cnn_conv_bf16 import peers, problem
 from warpladder.workloads.cnn_conv_bf16.rungs import CUDA_VARIANTS
+from warpladder.workloads.ladder import by_float32
 
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn", "cuDNN", "peer", "bf16", requires=("torch",), prepare=peers.cudnn),
@@ -14,9 +16,20 @@ LIBRARY_VARIANTS: Final = (
 
 #: Host variants compute in float32, and round the results.
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy, unrolled product", "host", run=host.numpy_unrolled, skip=UNROLLED),
-    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=ON_ONE_CORE),
-    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
+    HostVariant(
+        "numpy", "NumPy, unrolled product", "host", run=by_float32(host.numpy_unrolled, problem.buffers), skip=UNROLLED
+    ),
+    HostVariant(
+        "numba_serial",
+        "Numba, one core",
+        "host",
+        requires=("numba",),
+        run=by_float32(host.numba_serial, problem.buffers),
+        skip=ON_ONE_CORE,
+    ),
+    HostVariant(
+        "numba_parallel", "Numba, all cores", "host", requires=("numba",), run=by_float32(host.numba_parallel, problem.buffers)
+    ),
 )
 
 WORKLOAD: Final = Workload(

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
-from warpladder.workloads.declare.cases import narrowed, widened
+from warpladder.workloads.declare.cases import narrowed
 from warpladder.workloads.gan_tconv import host
 from warpladder.workloads.gan_tconv import problem as of_float32
-from warpladder.workloads.ladder import counted
+from warpladder.workloads.ladder import counted, widened_inputs
 
 _ROUNDOFF: Final = 2.0**-8  # of BF16
 _ROUNDED: Final = 5  # times that a value is rounded on its way: pixels behind the dense layer and three others, and images
@@ -58,10 +58,4 @@ def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray
 
 def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """The images in float64."""
-    return host.reference(case, in_float32(case, inputs))
-
-
-def in_float32(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """The values of the inputs."""
-    of, _ = buffers(case)
-    return {name: widened(array, of[name].dtype) for name, array in inputs.items()}
+    return host.reference(case, widened_inputs(buffers, case, inputs))

@@ -3,9 +3,11 @@
 from typing import Final
 
 from warpladder.workloads.api import HostVariant, LibraryVariant, Workload
+from warpladder.workloads.gan_tconv import host
 from warpladder.workloads.gan_tconv.workload import AXES, LIBRARIES, ON_HOST, ON_ONE_CORE
-from warpladder.workloads.gan_tconv_bf16 import host, peers, problem
+from warpladder.workloads.gan_tconv_bf16 import peers, problem
 from warpladder.workloads.gan_tconv_bf16.rungs import CUDA_VARIANTS
+from warpladder.workloads.ladder import by_float32
 from warpladder.workloads.torch_bridge import COMPILER
 
 LIBRARY_VARIANTS: Final = (
@@ -20,9 +22,23 @@ LIBRARY_VARIANTS: Final = (
 
 #: Host variants compute in float32, and round the images.
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=ON_HOST),
-    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=ON_ONE_CORE),
-    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel, skip=ON_HOST),
+    HostVariant("numpy", "NumPy, matrix products", "host", run=by_float32(host.numpy_scattered, problem.buffers), skip=ON_HOST),
+    HostVariant(
+        "numba_serial",
+        "Numba, one core",
+        "host",
+        requires=("numba",),
+        run=by_float32(host.numba_serial, problem.buffers),
+        skip=ON_ONE_CORE,
+    ),
+    HostVariant(
+        "numba_parallel",
+        "Numba, all cores",
+        "host",
+        requires=("numba",),
+        run=by_float32(host.numba_parallel, problem.buffers),
+        skip=ON_HOST,
+    ),
 )
 
 WORKLOAD: Final = Workload(
