@@ -95,6 +95,12 @@ def test_a_block_has_room_and_boxes_are_lines_of_128_bytes(variant: CudaVariant)
             assert {(each.box[1], each.swizzle_bytes) for each in maps} == {(64, 128)}
 
 
+def test_gradients_of_a_sample_begin_with_a_line_of_l2() -> None:
+    variant = WORKLOAD.variant("v03_early_start")
+    assert isinstance(variant, CudaVariant)
+    assert variant.scratch(WORKLOAD.case("batch=37"), {"columns": 256})["dz1"].shape == (37, 1024)
+
+
 def test_rows_are_multiples_of_16_bytes_and_a_cluster_has_all_hidden_units() -> None:
     skip = WORKLOAD.variant("v02_fused_forward").skip
     assert skip(make_case({"batch": 37}), {"columns": 256}) is None

@@ -72,11 +72,15 @@ TILES: Final[Mapping[int, Tile]] = {
 
 
 def scratch(case: Case, config: Params, *, is_fused: bool) -> Mapping[str, Buffer]:
-    """Gradients of the hidden units, and for each tile of samples those of the other weights; activations if they go by memory."""
+    """Gradients of the hidden units, and for each tile of samples those of the other weights; activations if they go by memory.
+
+    A sample's gradients begin at a multiple of 128 bytes: lines of boxes that lie across two lines of L2 would be read from both.
+    """
     size = size_of(case)
-    hidden = Buffer((size.batch, size.hidden), "bfloat16")
+    gradients = Buffer((size.batch, ceil_div(size.hidden, _BOX) * _BOX), "bfloat16")
     parts = Buffer((_sample_tiles(size, config), _OUTPUT["kSums"], size.hidden + 1))
-    return {"dz1": hidden, "parts": parts, **({} if is_fused else {"a1": hidden})}
+    activations = {} if is_fused else {"a1": Buffer((size.batch, size.hidden), "bfloat16")}
+    return {"dz1": gradients, "parts": parts, **activations}
 
 
 def launches(case: Case, config: Params, *, is_fused: bool, early: bool) -> Sequence[Launch]:
