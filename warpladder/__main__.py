@@ -1,4 +1,4 @@
-"""Measure kernel variants, and compare the recorded runs."""
+"""Measure kernels written in several ways: which is fastest, where, by how much, why, and whether to believe it."""
 
 import signal
 from typing import TYPE_CHECKING

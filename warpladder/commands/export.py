@@ -25,7 +25,7 @@ from warpladder.errors import Error
     "image_formats",
     multiple=True,
     metavar="FORMATS",
-    help=f"Of {','.join(formats.CHARTS)}. Default: all of them.",
+    help=f"{','.join(formats.CHARTS)}. Default: all of them.",
 )
 @click.option(
     "--topic",
@@ -44,7 +44,9 @@ from warpladder.errors import Error
     "--case", "cases", multiple=True, metavar="CASES", help="Cases to chart, by names or globs such as n=512,*. Default: all."
 )
 @click.option("--width", metavar="LENGTH", help="Width of the images in mm, cm, in, pt or px, such as 84mm. Default: 1000px.")
-@click.option("--font-size", metavar="POINTS", help="Size of the images' texts. Default: 8 with --width, else that of screens.")
+@click.option(
+    "--font-size", metavar="POINTS", help="Size of the images' texts. Default: 8 with --width, else as on the screen."
+)
 @click.option("--no-title", is_flag=True, help="Leave out title and note of the images, as for a figure with a caption.")
 @click.option(
     "--variant-from",

@@ -55,7 +55,7 @@ _eager_option = click.option(
     "--op", "operator", default="", show_default=False, metavar="NAME", help="Only this operator, such as aten::addmm."
 )
 @click.option(
-    "--kernel", default="", show_default=False, metavar="REGEX", help="Only operations with a kernel whose name has a match."
+    "--kernel", default="", show_default=False, metavar="REGEX", help="Only operations with a kernel whose name matches."
 )
 @click.option(
     "--range", "within", default="", show_default=False, metavar="TEXT", help="Only calls inside ranges whose text has TEXT."
@@ -87,7 +87,7 @@ def command(
     data_dir: Path,
     form: TableOrJson,
 ) -> None:
-    """Rank the operations of a trace by the device time that a better kernel could save, and write them as benchmarks.
+    """Find the operations of a trace on which a better kernel could save most, and write them as benchmarks.
 
     TRACE: a trace of PyTorch's profiler or a report of Nsight Systems, which is imported, or the id, label or folder of an imported run
     or job.

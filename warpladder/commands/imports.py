@@ -36,7 +36,7 @@ _OF_ID, _OF_PROGRESS = 1, 1
 def profile_command(
     command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None, form: TableOrJson
 ) -> None:
-    """Profile a program of your own under Nsight Systems and import the report. The run's id is the last line of stdout."""
+    """Profile your program under Nsight Systems and import the report. The last line of stdout is the run's id."""
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.nsight_systems.record import profile
     from warpladder.collectors.trace.notes import Notes
@@ -62,13 +62,13 @@ def profile_command(
 @click.option(
     "--job",
     is_flag=True,
-    help="The profiles are those of the ranks of one job: PATH is their folder, a pattern in quotes, or a report of several ranks.",
+    help="Import the ranks of one job as one run: PATH is the folder of their profiles, a pattern in quotes, or a report of several ranks.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="With --job: processes on this machine; as many as fit by default.",
+    help="With --job: processes on this machine. Default: as many as fit.",
 )
 @click.option(
     "--scheduler",
@@ -87,8 +87,8 @@ def import_command(
     scheduler: str | None,
     form: TableOrJson,
 ) -> None:
-    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's and Triton's profilers, each as one run. Of a single one, what it
-    comes to is printed, as by summary, and the command for its pages. The last run's id is the last line of stdout.
+    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's and Triton's profilers, each as one run. You see where the
+    time of a single one goes, as from summary, and the command for its pages. The last line of stdout is the last run's id.
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, .ncu-rep, or a trace of
     PyTorch's profiler, of JAX or of Triton's Proton as JSON, compressed or not.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def list_command(workloads: Sequence[str], form: TableOrJson) -> None:
     """List workloads, their variants and their cases.
 
-    WORKLOAD: workloads to list, or Python files of your own that declare one; all of the project when none is named.
+    WORKLOAD: workloads by name, or your Python files that declare one. Default: every workload of the project.
     """
     from warpladder.workloads import registry
 
@@ -167,7 +167,7 @@ def summary_command(run: str, form: Form, every: bool, data_dirs: Sequence[str])
     """Print which variants win in a run, what failed, and what was distrusted, as `record` does at its end. Of an imported profile, where
     its time goes; of a job, which rank is late, too.
 
-    RUN: its id, label or folder; the newest run of the data folder when none is named.
+    RUN: its id, label or folder. Default: the newest run of the data folder.
     """
     from warpladder.commands import ending
     from warpladder.data import store

@@ -44,24 +44,22 @@ if TYPE_CHECKING:
 @click.option(
     "--trace",
     is_flag=True,
-    help="Take a trace too, in a further pass under nsys or by CUPTI; the times stay those of CUDA events.",
+    help="Take a trace too, in a further pass under nsys or with CUPTI; the times stay the first pass's.",
 )
 @click.option(
     "--counters",
     is_flag=True,
-    help="Read hardware counters too, in a further pass under ncu: of the fastest config of each variant, by kernel and by "
-    "instruction.",
+    help="Read hardware counters of the fastest config of each variant too, in a further pass under ncu.",
 )
 @click.option(
     "--energy",
     is_flag=True,
-    help="Read the energy of an execution too, in a further pass: of the fastest config of each variant, in loops of a second.",
+    help="Measure the energy of the fastest config of each variant too, in a further pass: loops of a second.",
 )
 @click.option(
     "--sanitize",
     is_flag=True,
-    help="Run each variant at its smallest case under the tools of compute-sanitizer too, in a further pass: bad accesses, races, unwritten "
-    "memory, barriers.",
+    help="Run each variant at its smallest case under compute-sanitizer too: bad accesses, races, unwritten memory, barriers.",
 )
 @label_option
 @data_dir_option
@@ -70,7 +68,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Time limit for the rounds of a scope, in seconds. Default: that of the case set: 0.4 to 3 for quick, 2 or 3.",
+    help="Time limit for the rounds of a scope, in seconds. Default: 0.4 to 3 with --set quick, else 2 or 3.",
 )
 @click.option(
     "--processes",
@@ -94,7 +92,7 @@ if TYPE_CHECKING:
 )
 @gate_options("With --against: ")
 @format_option("answer", (*FORMS, "junit"))
-@click.option("--verbose", "-v", is_flag=True, help="Print each finding; else those of one kind take one line.")
+@click.option("--verbose", "-v", is_flag=True, help="Print each finding; without it, findings of one kind share a line.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no progress: only what was found, and the answer.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
 @click.option("--cells", type=click.Path(path_type=Path), hidden=True)
@@ -126,9 +124,9 @@ def command(
     against: str,
     **limits: Any,
 ) -> None:
-    """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
+    """Verify every variant, time it, write the run, and print which one wins. The last line of the table is the run's id.
 
-    WORKLOAD: workloads to record, or Python files of your own that declare one; all of the project when none is named.
+    WORKLOAD: workloads by name, or your Python files that declare one. Default: every workload of the project.
     """
     from warpladder.collectors.core import plan
     from warpladder.collectors.ranks.launchers import Launcher

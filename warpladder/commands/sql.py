@@ -42,7 +42,7 @@ _WIDEST: Final = 120
 def command(words: Sequence[str], documented: bool, form: Form, data_dirs: Sequence[str]) -> None:
     """Answer a question in SQL about the tables of a run, without changing it.
 
-    RUN: its id, label or folder; the newest run of the data folder when none is named. "SELECT ...": a query of DuckDB.
+    RUN: its id, label or folder. Default: the newest run of the data folder. "SELECT ...": a query of DuckDB.
     """
     from warpladder.data import store
     from warpladder.screen import print_text

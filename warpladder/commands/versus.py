@@ -18,11 +18,9 @@ _OF_TOOLCHAINS: Final = ("cases", "variants", "architecture")
 
 @click.command("versus")
 @click.argument("programs", nargs=-1, metavar="COMMAND COMMAND...")
-@click.option(
-    "--runs", type=int, help="Rounds, each a run of every program; until the medians are known well enough if not given."
-)
+@click.option("--runs", type=int, help="Rounds, each a run of every program. Default: until the medians are known well enough.")
 @click.option("--warmup", type=int, default=1, help="Runs of each program before the first round.")
-@click.option("--same-output", is_flag=True, help="Each program has to print what the first one prints, byte for byte.")
+@click.option("--same-output", is_flag=True, help="Require each program to print what the first one prints, byte for byte.")
 @click.option(
     "--check",
     default="",
@@ -31,8 +29,8 @@ _OF_TOOLCHAINS: Final = ("cases", "variants", "architecture")
     help="Command that reads the output of a program and exits with 0 if it is right.",
 )
 @click.option("--timeout", "timeout_s", type=float, default=600.0, help="Seconds that a run may take.")
-@click.option("--shell", is_flag=True, help="Run the commands by /bin/sh, for pipes and variables.")
-@click.option("--name", default="", show_default=False, help="Name of the workload; by default from the programs.")
+@click.option("--shell", is_flag=True, help="Run the commands with /bin/sh, for pipes and variables.")
+@click.option("--name", default="", show_default=False, help="Name of the workload. Default: from the programs.")
 @click.option("--collector", default="auto", help="auto, host_clock, nsight_systems.")
 @click.option(
     "--toolchain",
@@ -66,9 +64,9 @@ def command(
     architecture: str,
     **asked: Any,
 ) -> None:
-    """Compare whole programs by their wall-clock time, in shuffled rounds. The run's id is the last line of the table.
+    """Compare the wall-clock times of whole programs, in shuffled rounds. The last line of the table is the run's id.
 
-    COMMAND: a program with its arguments, in quotes; two or more. The first one is the baseline. With --toolchain: workloads, or Python
+    COMMAND: a program with its arguments, in quotes. Give two or more; the first is the baseline. With --toolchain: workloads, or Python
     files of yours that declare one.
     """
     _refuse_of_others(toolchains)

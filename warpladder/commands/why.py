@@ -43,11 +43,11 @@ _ROUNDS: Final = 30
 def command(
     workload: str, variants: Sequence[str], cases: Sequence[str], seconds: float, label: str, data_dir: Path, form: TableOrJson
 ) -> None:
-    """Find what limits a kernel, by experiment: times without each class of work, waits at its marks, lanes and addresses.
+    """Find what limits a kernel with experiments: times without each class of work, waits at its marks, lanes and addresses.
 
-    Needs no right to read counters. The variant is verified and timed first; the run has both. About a minute.
+    You need no right to read counters. The variant is verified and timed first. This takes about a minute.
 
-    WORKLOAD: a workload, or a Python file of yours that declares one.
+    WORKLOAD: a workload, or your Python file that declares one.
     """
     from warpladder import recording, screen
     from warpladder.collectors.core.plan import Request
