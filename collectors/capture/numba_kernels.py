@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import ModuleType, SimpleNamespace
@@ -80,14 +81,14 @@ def watch_numba(watch: Watch, dispatcher: ModuleType, cuda: ModuleType) -> None:
         def launch() -> None:
             run(self, args, griddim, blockdim, stream, sharedmem)
 
-        name = self.py_func.__name__
+        name = _name_of(self)
         if not watch.wants(name):
             launch()
             return
         memory, words, call = dict[str, Memory](), list[str | np.generic](), list[str]()
         try:
             _check(self)
-            for own, kind, value in zip(inspect.signature(self.py_func).parameters, self.argument_types, args, strict=True):
+            for own, kind, value in zip(_parameters_of(self), self.argument_types, args, strict=True):
                 call.append(_add(free_name(own), kind, value, memory, words, cuda))
         except Refused as why:
             watch.refused[name] = str(why)
@@ -107,6 +108,24 @@ def watch_numba(watch: Watch, dispatcher: ModuleType, cuda: ModuleType) -> None:
         watch.take(memory, launch, cuda.synchronize, kernel, name)
 
     dispatcher._Kernel.launch = watched
+
+
+def _name_of(kernel: Any) -> str:
+    """The name of its function. A kernel from Numba's cache has it in the name of its symbol only, such as `_ZN8__main__4axpyB2v1`."""
+    if function := getattr(kernel, "py_func", None):
+        return str(function.__name__)
+    name, rest = kernel.entry_name, kernel.entry_name.removeprefix("_ZN")
+    while length := re.match(r"\d+", rest):
+        end = length.end() + int(length[0])
+        name, rest = rest[length.end() : end], rest[end:]
+    return str(name)
+
+
+def _parameters_of(kernel: Any) -> list[str]:
+    """The names of its parameters; `a0` and so on for a kernel from Numba's cache, or with `*args`."""
+    count, function = len(kernel.argument_types), getattr(kernel, "py_func", None)
+    names = list(inspect.signature(function).parameters) if function else []
+    return names if len(names) == count else [f"a{number}" for number in range(count)]
 
 
 def _check(kernel: Any) -> None:
@@ -138,7 +157,9 @@ def _add(name: str, kind: Any, value: Any, memory: dict[str, Memory], words: lis
 
 
 def _python_of(kernel: Any) -> str:
-    """The source of a kernel as a module; empty where there is none, as for a kernel that was made of a string."""
+    """The source of a kernel as a module; empty where there is none, as for a kernel that was made of a string or is from Numba's cache."""
+    if not hasattr(kernel, "py_func"):
+        return ""
     library = kernel.library
     options = {"fastmath": library._nvvm_options.get("fastmath"), "max_registers": library._max_registers}
     given = ", ".join(f"{name}={value!r}" for name, value in options.items() if value)

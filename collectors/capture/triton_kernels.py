@@ -10,7 +10,7 @@ import numpy as np
 
 from warpladder.collectors.capture import python_source
 from warpladder.collectors.capture.tensors import OfTorch
-from warpladder.collectors.capture.watch import Kernel, Memory, Refused, Watch, place, three_extents
+from warpladder.collectors.capture.watch import Kernel, Memory, Refused, Watch, free_name, place, three_extents
 
 _SCALARS: Final[Mapping[str, Callable[[Any], np.generic]]] = {
     "i1": np.int8, "u1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -38,7 +38,9 @@ def watch_triton(watch: Watch, jit: ModuleType, autotuner: ModuleType | None, wa
             return launch()
         values = _bound(self, args, options)
         memory = dict[str, Memory]()
-        tensors = {each: place(memory, each, OfTorch(value)) for each, value in values.items() if hasattr(value, "data_ptr")}
+        tensors = {
+            each: place(memory, free_name(each), OfTorch(value)) for each, value in values.items() if hasattr(value, "data_ptr")
+        }
 
         def kernel(compiled: Any, arrays: Any) -> Kernel:
             return _of_triton(self, compiled, values, tensors, options, grid, watch.counts[name], arrays)

@@ -1,5 +1,6 @@
 """Takes the arguments of one launch of each kernel, before and after it, and finds what the kernel writes."""
 
+import keyword
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +16,13 @@ _POISON: Final = 0xFF
 
 #: Names that a benchmark uses itself.
 _TAKEN: Final = frozenset(
-    {"launch", "rng", "stream", "out", "np", "bench", "kept", "warpladder", "torch", "cuda", "cupy", "result"}
+    {"launch", "rng", "stream", "out", "np", "bench", "kept", "kernel", "warpladder", "torch", "cuda", "cupy", "result"}
 )
 
 
 def free_name(name: str) -> str:
-    """A name for an argument that a benchmark does not use itself."""
-    return f"{name}_" if name in _TAKEN else name
+    """A name for an argument that neither a benchmark nor Python uses itself."""
+    return f"{name}_" if name in _TAKEN or keyword.iskeyword(name) else name
 
 
 class Memory(Protocol):

@@ -145,7 +145,7 @@ class Memory(OfTorch):
         self.tensor.bits.view(np.uint8)[...] = data
 
 
-def double(a_ptr, b_ptr, n, BLOCK=4):  # type: ignore[no-untyped-def]  # noqa: N803
+def double(a_ptr, out, n, BLOCK=4):  # type: ignore[no-untyped-def]  # noqa: N803
     """Stands for a kernel of Triton."""
 
 
@@ -156,7 +156,7 @@ class JITFunction:
 
     def run(self, a: Tensor, b: Tensor, n: int, *, grid: Any, warmup: bool, **options: Any) -> Any:
         b.bits[...] = 2 * a.bits
-        signature = {"a_ptr": "*bf16", "b_ptr": "*bf16", "n": "i32", "BLOCK": "constexpr"}
+        signature = {"a_ptr": "*bf16", "out": "*bf16", "n": "i32", "BLOCK": "constexpr"}
         metadata = SimpleNamespace(num_warps=2, shared=64, name="double", cluster_dims=(1, 1, 1))
         return SimpleNamespace(metadata=metadata, asm={"ptx": PTX}, src=SimpleNamespace(signature=signature))
 
@@ -179,12 +179,12 @@ def test_a_kernel_of_triton_becomes_its_ptx_and_its_source(tmp_path: Path, monke
     launch()
     (kernel,) = watch.kept
     assert (kernel.grid, kernel.block, kernel.shared, kernel.symbol) == ((2, 1, 1), (64, 1, 1), 64, "double")
-    assert kernel.arguments == ("a_ptr", "b_ptr", np.int32(8), np.uint64(0))
-    assert kernel.call == "double[(2, 1, 1)](a_ptr=a_ptr, b_ptr=b_ptr, n=8, BLOCK=4, num_warps=2)"
+    assert kernel.arguments == ("a_ptr", "out_", np.int32(8), np.uint64(0))
+    assert kernel.call == "double[(2, 1, 1)](a_ptr=a_ptr, out=out_, n=8, BLOCK=4, num_warps=2)"
     bench_file.write(kernel, tmp_path / "double", "prog.py")
     text = (tmp_path / "double/bench.py").read_text()
     compile(text, "bench.py", "exec")
-    assert 'args=("a_ptr", "b_ptr_new", np.int32(8), np.uint64(0),)' in text and ".view(torch.bfloat16)" in text
+    assert 'args=("a_ptr", "out__new", np.int32(8), np.uint64(0),)' in text and ".view(torch.bfloat16)" in text
     assert "@triton.jit\ndef double(" in (tmp_path / "double/kernel.py").read_text()
 
 

@@ -79,7 +79,7 @@ def type_of(value: Any) -> Any:
 
 def launched(does: Any, *args: Any, number: int = 1, launches: int = 1, **about: Any) -> Watch:
     class Launched:
-        py_func, entry_name = staticmethod(axpy), "_Z4axpy"
+        entry_name = "_ZN8__main__4axpyB2v1B92cw51"
         library = SimpleNamespace(_nvvm_options={"fastmath": True, "opt": 3}, _max_registers=None)
         cooperative, extensions = about.get("cooperative", False), ()
         argument_types = tuple(type_of(value) for value in args)
@@ -92,6 +92,8 @@ def launched(does: Any, *args: Any, number: int = 1, launches: int = 1, **about:
         def inspect_asm(self, cc: Any) -> str:
             return str(about.get("ptx", ".entry _Z4axpy() { ret; }"))
 
+    if about.get("function", True):
+        Launched.py_func = staticmethod(axpy)  # type: ignore[attr-defined]
     watch, waited = Watch(re.compile(""), number), list[int]()
     module = ModuleType("dispatcher")
     module._Kernel = Launched  # type: ignore[attr-defined]
@@ -130,6 +132,13 @@ def test_a_kernel_gets_each_array_as_seven_words_tuples_as_their_parts_and_compl
     module = (tmp_path / "axpy/kernel.py").read_text()
     assert "FACTOR = 2\n" in module and "@cuda.jit\ndef doubled(" in module and "@cuda.jit(fastmath=True)\ndef axpy(" in module
     compile(module, "kernel.py", "exec")
+
+
+def test_a_kernel_from_the_cache_of_numba_has_the_name_of_its_symbol() -> None:
+    watch = launched(scale, array(1), array(0), (1,), 1j, function=False)
+    (kernel,) = watch.kept
+    assert (kernel.name, kernel.symbol, kernel.python) == ("axpy", "_ZN8__main__4axpyB2v1B92cw51", "")  # type: ignore[union-attr]
+    assert [each.name for each in kernel.arrays] == ["a0", "a1"]
 
 
 def test_what_a_kernel_adds_to_is_copied_before_each_call(tmp_path: Path) -> None:
