@@ -59,9 +59,9 @@ def record(
 ) -> "Run":
     """Verify and measure every variant, write the run, and open it. The defaults are the same as for `warpladder record`.
 
-    Benchmarks declared at the top level of a file are measured in a separate process, which loads the file. So a script may call
-    this at its top level: the call ends the loading of the file there. What is declared in a notebook, at a prompt or within a
-    function is measured in a thread of this process, which a variant that crashes ends.
+    Benchmarks at the top level of a file are measured in separate processes, which load the file up to this call: a script may call
+    this at its top level. Benchmarks of a notebook, a prompt or a function are measured in a thread of this process: a variant that
+    crashes ends it.
 
     Args:
         declared: benchmarks, workloads, names of workloads that ship, or paths of Python files.

@@ -103,17 +103,17 @@ def compare_functions(
     processes: int | None = None,
     no_limit: bool = False,
 ) -> Comparison:
-    """Verify functions against the first one, and time all of them in the same rounds. It needs no `if __name__ == "__main__"`.
+    """Verify functions against the first one, and time all of them in the same rounds: `print(compare_functions(old, new, args=x))`.
 
-    Outputs are the returned values. The outputs of a function that returns None are the arguments that it changes.
+    Outputs are the returned values; if a function returns None, the arguments that it changes. You need no `if __name__ == "__main__"`.
 
     Args:
         functions: two or more. The first is the reference and the baseline.
-        args: their arguments: a tuple, a dict by name, or one array of NumPy, PyTorch, CuPy or JAX. Each execution takes another input
-            set, in which real numbers are multiplied by random factors from 0.5 to 1: one for each element, or one for each array where
-            the first function fails with the former, or others would not agree with it any more. Where neither does, all samples have the
-            arguments as given, and a note tells. Or a function that makes the arguments, from `rng`
-            if it has such a parameter. Without `args` the functions are called without arguments: outputs are compared once.
+        args: their arguments: a tuple, a dict by name, or one array of NumPy, PyTorch, CuPy or JAX. Each execution multiplies the real
+            numbers by new random factors from 0.5 to 1: one for each element, or one for each array if your functions agree only then. If
+            they agree with neither, all samples have the arguments as given, and a note tells. You may also give a function that makes the
+            arguments, from `rng` if it has that parameter. Without `args`, the functions are called without arguments, and their outputs
+            are compared once.
         names: of the functions; by default their own.
         tolerance: largest relative L2 error against the first, as for `Benchmark`.
         compare: how outputs are compared that need not be equal within the tolerance, as for `Benchmark.reference`.
