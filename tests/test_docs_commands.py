@@ -212,7 +212,8 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if "docs/examples/softmax.py" in words:
         pytest.importorskip("torch", reason="PyTorch is not installed")
     asked: list[Any] = []
-    monkeypatch.setattr(record, "_record", lambda order, *_, **shown: asked.append(order))
+    for name in ("_record", "_record_against"):
+        monkeypatch.setattr(record, name, lambda order, *_, **shown: asked.append(order))
     monkeypatch.setattr(watch, "watch", asked.append)
     _done(CliRunner().invoke(APP, words))
     (order,) = asked

@@ -1,4 +1,4 @@
-"""The recipe of docs/compare.md, "In CI", run as a shell runs it: a good change passes, and a slow, wrong, crashed, lost,
+"""The recipes of docs/compare.md, "In CI", run as a shell runs them: a good change passes, and a slow, wrong, crashed, lost,
 unseen or otherwise checked one fails."""
 
 import os
@@ -13,7 +13,9 @@ from tests.doc_pages import ROOT, blocks_of
 pytestmark = pytest.mark.slow
 
 PAGE = ROOT / "docs" / "compare.md"
-ON_MAIN, ON_CHANGE = (block.text for block in blocks_of(PAGE) if block.language == "text" and "record bench.py" in block.text)
+AGAINST, ON_MAIN, ON_CHANGE = (
+    block.text for block in blocks_of(PAGE) if block.language == "text" and "record bench.py" in block.text
+)
 BENCH = """
 import ctypes
 
@@ -66,23 +68,33 @@ def shell(text: str, folder: Path) -> int:
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the recording of the main branch."""
-    folder = tmp_path_factory.mktemp("job")
-    (folder / "bench.py").write_text(f"{BENCH}\n\n{MINE}return np.hypot(x, 1)\n")
-    assert shell(ON_MAIN, folder) == 0
-    return folder
+    """A clone of a repository with the file on its main branch, and the recording of it."""
+    origin, folder = (tmp_path_factory.mktemp(name) for name in ("origin", "job"))
+    (origin / "bench.py").write_text(f"{BENCH}\n\n{MINE}return np.hypot(x, 1)\n")
+    commit = "git -c user.name=a -c user.email=a@b.org commit -q -m first"
+    assert shell(f"git init -q -b main && git add bench.py && {commit} && git clone -q . {folder}/clone", origin) == 0
+    assert shell(ON_MAIN, folder / "clone") == 0
+    return folder / "clone"
+
+
+def recipe(kind: str, change: str) -> str:
+    text = {"against": AGAINST, "two runs": ON_CHANGE}[kind]
+    few = "--processes 1 --max-rounds 4"
+    if change == "too noisy":
+        return text.replace("--processes 5", few) if kind == "two runs" else text.replace("bench.py", f"bench.py {few}")
+    return text
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["against", "two runs"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) -> None:
+def test_the_recipes_pass_a_good_change_and_no_other(job: Path, change: str, kind: str) -> None:
     body, code = CHANGES[change]
     text = BENCH.replace("return np.sqrt(x * x + 1)", "return np.hypot(x, 1)") if change == "other reference" else BENCH
     (job / "bench.py").write_text(f"{text}\n\n{MINE}{body}" if body else text)
     for left in (job / "runs", job / "summary.md"):
         subprocess.run(["rm", "-rf", left], check=True)
-    recipe = ON_CHANGE.replace("--processes 5", "--processes 1 --max-rounds 4") if change == "too noisy" else ON_CHANGE
-    assert shell(recipe, job) == code
+    assert shell(recipe(kind, change), job) == code
     summary = (job / "summary.md").read_text()
     told = {
         "good": "**",
@@ -91,11 +103,12 @@ def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) ->
         "crashed": r"- FAILED: squares n=60000 mine: launch\_error: ",
         "lost": "- FAILED: squares n=60000 mine: lost: B has no such variant",
     }
-    assert told[change] in summary
+    assert told.get(change, "**") in summary
 
 
 @pytest.mark.thorough
-def test_a_file_with_an_error_ends_the_recipe_with_2(job: Path) -> None:
+@pytest.mark.parametrize("kind", ["against", "two runs"])
+def test_a_file_with_an_error_ends_the_recipes_with_2(job: Path, kind: str) -> None:
     (job / "bench.py").write_text("import nothing_of_that_name\n")
     subprocess.run(["rm", "-rf", job / "runs"], check=True)
-    assert shell(ON_CHANGE, job) == 2
+    assert shell(recipe(kind, ""), job) == 2
