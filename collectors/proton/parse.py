@@ -125,7 +125,7 @@ def _events(path: Path) -> list[Any]:
                     f"{path.name}: larger than {_MOST_BYTES >> 30} GB; trace fewer launches, or fewer warps with sampling_options"
                 )
         events = json.loads(b"".join(text))["traceEvents"]
-    except (*UNREADABLE, ValueError, KeyError, TypeError) as error:
+    except (*UNREADABLE, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ReportError(
             f"{path.name}: cut off or damaged; let the program reach proton.finalize(), which writes it"
         ) from error

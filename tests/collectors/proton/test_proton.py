@@ -108,6 +108,7 @@ def without_times(text: str) -> str:
     ("damage", "why"),
     [
         (truncated, "cut off or damaged; let the program reach proton.finalize(), which writes it"),
+        (lambda text: text[:-1] + ', "deep": ' + "[" * 100_000, "cut off or damaged"),
         (of_triton_3_6, "lacks the times at which blocks start and end; Triton writes them from version 3.7 on"),
         (without_times, "has no scope of a kernel that lasts; put scopes of triton.profiler.language into a kernel"),
         (
