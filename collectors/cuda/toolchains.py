@@ -8,6 +8,7 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import Plan, WorkloadRef
 from warpladder.collectors.cuda import compiler, machine_code
 from warpladder.collectors.cuda.compile_ahead import Compilers, jobs_of
+from warpladder.collectors.cuda.disassembly import DisassemblyError
 from warpladder.collectors.cuda.kernels_of_file import cuda_cells
 from warpladder.collectors.cuda.nvrtc import Nvrtc, find, nvrtc
 from warpladder.errors import Error
@@ -70,7 +71,7 @@ def with_both(workload: Workload, before: Nvrtc, after: Nvrtc) -> Workload:
 
 
 def code_of(plan: Plan, architecture: str) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Rows of `cell_launches` and `machine_code` of a plan of both, and for each variant that does not compile, why. Uses no GPU."""
+    """Rows of `cell_launches` and `machine_code` of a plan of both, and for each variant without code, why. Uses no GPU."""
     with Compilers(jobs_of(plan, [architecture], libraries=False), lambda *report: None, lambda: None) as compilers:
         compilers.wait_for()
     rows: dict[str, list[dict[str, Any]]] = {"cell_launches": [], "machine_code": []}
@@ -78,7 +79,7 @@ def code_of(plan: Plan, architecture: str) -> tuple[dict[str, list[dict[str, Any
     for cells in _by_variant(plan, architecture):
         try:
             of_variant = machine_code.rows_of(plan, cells, architecture)
-        except compiler.CompileError as error:
+        except (compiler.CompileError, DisassemblyError) as error:
             problems.append(f"{cells[0].variant}: {next(iter(str(error).splitlines()))}")
             continue
         for table, own in rows.items():

@@ -15,6 +15,7 @@ from warpladder.dashboard.core.machine_code import Kernel, MachineCode
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import TableOrJson, json_text
+from warpladder.dashboard.text.parts import wrapped
 from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data.naming import CellName
 from warpladder.data.words import counted, first_of
@@ -119,9 +120,10 @@ def render(found: Sequence[Pair], compilers: tuple[str, str], run_id: str, form:
     if form == "json":
         kernels = [_facts(each) for each in found]
         return json_text({"before": compilers[0], "after": compilers[1], "run": run_id or None, "kernels": kernels})
-    lines = [*_of_times(found, compilers), *_of_resources(found), *filter(None, map(_sentence, found)), *_unchanged(found)]
+    sentences = wrapped((*filter(None, map(_sentence, found)), *_unchanged(found)))
     architectures = ", ".join(dict.fromkeys(each.after.architecture for each in found))
-    return plain_lines((f"NVRTC {compilers[0]} → {compilers[1]}, {architectures}", "", *lines))
+    title = f"NVRTC {compilers[0]} → {compilers[1]}, {architectures}"
+    return plain_lines((title, "", *_of_times(found, compilers), *_of_resources(found), *sentences))
 
 
 def _of_times(found: Sequence[Pair], compilers: tuple[str, str]) -> Iterator[str]:

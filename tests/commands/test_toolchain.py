@@ -109,7 +109,7 @@ def test_without_a_gpu_the_code_is_compared(file: Path, older: str, monkeypatch:
     monkeypatch.setattr(choice, "gpu_problem", lambda: "no GPU here")
     done = versus("--toolchain", older, str(file))
     assert done.exit_code == 0, done.output
-    lines = done.stdout.splitlines()
+    lines = done.stdout.replace("\n  ", " ").splitlines()
     assert lines[0] == f"NVRTC 9.9 → {VERSION}, sm_90"
     assert done.stderr.startswith("no times: ")
     assert lines[2].split()[:3] == ["variant", "kernel", "registers"] and lines[3].split()[:5] == [
@@ -165,7 +165,7 @@ def test_a_child_loads_both_variants_of_a_kernel(file: Path, beside: Path) -> No
 
 def test_the_sentence_has_the_verdict_and_the_changes_that_can_be_why(tmp_path: Path) -> None:
     data = run_data.load(store.open_run(planted_pairs(tmp_path)))
-    text = render(pairs(data.code, "@nvrtc-12.4", data), ("12.4", "13.0"), "run", "table").splitlines()
+    text = render(pairs(data.code, "@nvrtc-12.4", data), ("12.4", "13.0"), "run", "table").replace("\n  ", " ").splitlines()
     (times,) = (line.split() for line in text if " cause=spills " in line)
     assert times[0] == "v02_fast" and times[-1] == "faster"
     (sentence,) = (line for line in text if ": faster at cause=spills: " in line)
