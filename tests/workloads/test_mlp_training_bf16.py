@@ -58,21 +58,27 @@ def launched(name: str, case: str, columns: int) -> list[tuple[str, int, int]]:
 
 def test_activations_that_go_by_way_of_memory_take_a_launch_more() -> None:
     assert launched("v01_warpgroups", "batch=8192", 256) == [
-        ("forward<2, 256, 4, 3, true, false>", 256, 384),  # 64 tiles of 128 samples
-        ("forward<2, 256, 4, 3, false, true>", 256, 384),
+        ("forward<2, 256, 4, 1, 3, true, false>", 256, 384),  # 64 tiles of 128 samples
+        ("forward<2, 256, 4, 1, 3, false, true>", 256, 384),
         ("backward_update<256, 4, 4>", 28 * 4 + 20, 384),  # 7 x 4 tiles
     ]
     assert launched("v02_fused_forward", "batch=8192", 256) == [
-        ("forward<2, 256, 4, 3, true, true>", 256, 384),
+        ("forward<2, 256, 4, 1, 3, true, true>", 256, 384),
         ("backward_update<256, 4, 4>", 132, 384),
     ]
     assert launched("v02_fused_forward", "batch=800", 128) == [
-        ("forward<1, 128, 8, 7, true, true>", 104, 256),  # 13 tiles of 64 samples
+        ("forward<1, 128, 8, 1, 7, true, true>", 104, 256),  # 13 tiles of 64 samples
         ("backward_update<64, 1, 8>", 7 * 16 + 20, 384),
     ]
 
 
-def test_only_the_last_launch_of_the_last_rung_starts_early() -> None:
+def test_clusters_of_two_tiles_have_an_even_number_of_them() -> None:
+    assert launched("v04_shared_weights", "batch=8192", 256)[0] == ("forward<2, 256, 4, 2, 3, true, true>", 256, 384)
+    assert launched("v04_shared_weights", "batch=37", 256)[0][1] == 8, "the second tile has no sample"
+    assert launched("v04_shared_weights", "batch=800", 128) == launched("v03_early_start", "batch=800", 128)
+
+
+def test_only_the_last_launch_of_the_last_rungs_starts_early() -> None:
     case = WORKLOAD.case("batch=100")
     early = {
         each.name: [launch.early for launch in each.launches(case, each.configs[0])]
@@ -83,6 +89,7 @@ def test_only_the_last_launch_of_the_last_rung_starts_early() -> None:
         "v01_warpgroups": [False, False, False],
         "v02_fused_forward": [False, False],
         "v03_early_start": [False, True],
+        "v04_shared_weights": [False, True],
     }
 
 

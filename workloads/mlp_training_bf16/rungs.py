@@ -23,6 +23,8 @@ _SWIZZLE: Final = 128
 _PIECE: Final = 8
 #: Blocks beyond the tiles of the way back, which update all weights but w1.
 _SPARE_BLOCKS: Final = 20
+#: Blocks of a cluster that every GPU takes.
+_MOST_BLOCKS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -71,23 +73,47 @@ TILES: Final[Mapping[int, Tile]] = {
 }
 
 
-def scratch(case: Case, config: Params, *, is_fused: bool) -> Mapping[str, Buffer]:
+@dataclass(frozen=True)
+class Rung:
+    """How a rung launches the step.
+
+    Attributes:
+        is_fused: the output layer is in the launch of the hidden layer.
+        early: the last launch may start while the one before it ends.
+        down: most tiles of samples that a cluster has, which share weights.
+    """
+
+    is_fused: bool = True
+    early: bool = False
+    down: int = 1
+
+    def down_of(self, config: Params) -> int:
+        """Tiles of samples of a cluster, which has at most eight blocks."""
+        return min(self.down, _MOST_BLOCKS // TILES[config["columns"]].blocks)
+
+    def sample_tiles(self, size: Size, config: Params) -> int:
+        """Tiles of samples of all clusters; the last one may have no sample."""
+        down = self.down_of(config)
+        return ceil_div(size.batch, TILES[config["columns"]].samples * down) * down
+
+
+def scratch(case: Case, config: Params, *, rung: Rung) -> Mapping[str, Buffer]:
     """Gradients of the hidden units, and for each tile of samples those of the other weights; activations if they go by memory.
 
     A sample's gradients begin at a multiple of 128 bytes: lines of boxes that lie across two lines of L2 would be read from both.
     """
     size = size_of(case)
     gradients = Buffer((size.batch, ceil_div(size.hidden, _BOX) * _BOX), "bfloat16")
-    parts = Buffer((_sample_tiles(size, config), _OUTPUT["kSums"], size.hidden + 1))
-    activations = {} if is_fused else {"a1": Buffer((size.batch, size.hidden), "bfloat16")}
+    parts = Buffer((rung.sample_tiles(size, config), _OUTPUT["kSums"], size.hidden + 1))
+    activations = {} if rung.is_fused else {"a1": Buffer((size.batch, size.hidden), "bfloat16")}
     return {"dz1": gradients, "parts": parts, **activations}
 
 
-def launches(case: Case, config: Params, *, is_fused: bool, early: bool) -> Sequence[Launch]:
+def launches(case: Case, config: Params, *, rung: Rung) -> Sequence[Launch]:
     """The way forward in one launch or two; the way back with the update."""
     size, tile = size_of(case), TILES[config["columns"]]
-    grid = tile.blocks * _sample_tiles(size, config)
-    shape = (tile.warpgroups, tile.columns, tile.blocks, tile.stages)
+    sample_tiles = rung.sample_tiles(size, config)
+    shape = (tile.warpgroups, tile.columns, tile.blocks, rung.down_of(config), tile.stages)
     depth = _OF["kDepth"]
 
     def box(buffer: str, rows: int) -> TensorMap:
@@ -96,9 +122,20 @@ def launches(case: Case, config: Params, *, is_fused: bool, early: bool) -> Sequ
     def forward(has_hidden: bool, has_output: bool) -> Launch:
         return launch(
             template("forward", *shape, has_hidden, has_output),
-            *(grid, _WARPGROUP * tile.warpgroups + _OF["kProducers"]),
+            *(tile.blocks * sample_tiles, _WARPGROUP * tile.warpgroups + _OF["kProducers"]),
             *(box("x", tile.samples // tile.blocks), box("w1_bf16", depth), box("dz1", tile.samples)),
-            *("b1", "w2_bf16", "b2", "y", "dz1" if is_fused else "a1", "parts", "losses", size.batch, size.inputs, size.hidden),
+            *(
+                "b1",
+                "w2_bf16",
+                "b2",
+                "y",
+                "dz1" if rung.is_fused else "a1",
+                "parts",
+                "losses",
+                size.batch,
+                size.inputs,
+                size.hidden,
+            ),
             shared_bytes=tile.shared_bytes,
         )
 
@@ -107,15 +144,11 @@ def launches(case: Case, config: Params, *, is_fused: bool, early: bool) -> Sequ
         template("backward_update", tile.back_columns, tile.slices, tile.back_stages),
         *(tile.slices * (back_tiles + ceil_div(_SPARE_BLOCKS, tile.slices)), _BACK["kConsumers"] + _OF["kProducers"]),
         *(box("x", depth), box("dz1", depth), *INPUTS, *OUTPUTS, "new_w1_bf16", "new_w2_bf16", "parts"),
-        *(_sample_tiles(size, config), size.batch, size.inputs, size.hidden, *rates(case)),
+        *(sample_tiles, size.batch, size.inputs, size.hidden, *rates(case)),
         shared_bytes=tile.back_bytes,
-        early=early,
+        early=rung.early,
     )
-    return (forward(True, True), back) if is_fused else (forward(True, False), forward(False, True), back)
-
-
-def _sample_tiles(size: Size, config: Params) -> int:
-    return ceil_div(size.batch, TILES[config["columns"]].samples)
+    return (forward(True, True), back) if rung.is_fused else (forward(True, False), forward(False, True), back)
 
 
 def skip(case: Case, config: Params) -> str | None:
@@ -132,15 +165,16 @@ _CONFIGS: Final = tuple({"columns": columns} for columns in TILES)
 
 CUDA_VARIANTS: Final = tuple(
     _rung(
-        *(name, title, partial(launches, is_fused=is_fused, early=early), _CONFIGS, "bf16"),
-        scratch=partial(scratch, is_fused=is_fused),
+        *(name, title, partial(launches, rung=rung), _CONFIGS, "bf16"),
+        scratch=partial(scratch, rung=rung),
         skip=skip,
         graph=True,
         **HOPPER,
     )
-    for name, title, is_fused, early in (
-        ("v01_warpgroups", "Warpgroups", False, False),
-        ("v02_fused_forward", "Output layer in the product's launch", True, False),
-        ("v03_early_start", "The way back starts early", True, True),
+    for name, title, rung in (
+        ("v01_warpgroups", "Warpgroups", Rung(is_fused=False)),
+        ("v02_fused_forward", "Output layer in the product's launch", Rung()),
+        ("v03_early_start", "The way back starts early", Rung(early=True)),
+        ("v04_shared_weights", "Two tiles share weights", Rung(early=True, down=2)),
     )
 )

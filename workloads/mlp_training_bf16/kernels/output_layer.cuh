@@ -64,7 +64,8 @@ struct OutputLayer {
   Memory& memory;
   Tiles& tiles;
   Barriers& barriers;
-  int unit, sample, rank;  // first of the block
+  int unit, sample;  // first of the block
+  int rank, first;   // number among the blocks with these samples, and where these begin in the cluster
 
   // By one thread, before the blocks of the cluster meet.
   static __device__ __forceinline__ void init(Barriers& barriers) {
@@ -139,7 +140,7 @@ struct OutputLayer {
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         store_remote(&memory.outputs[rank][row + 8 * half][step], make_float4(z[0][2 * half], z[0][2 * half + 1], z[1][2 * half], z[1][2 * half + 1]),
-                     &barriers.outputs, other);
+                     &barriers.outputs, first + other);
 
     float labels[2][4] = {}, bias[4] = {};
 #pragma unroll
