@@ -11,7 +11,7 @@ from warpladder.workloads.gan_tconv_bf16.problem import make_case
 from warpladder.workloads.gan_tconv_bf16.workload import WORKLOAD
 
 pytestmark = pytest.mark.slow
-WARPGROUPS = WORKLOAD.variant("v02_warpgroups")
+WARPGROUPS, CLUSTERS = WORKLOAD.variant("v02_warpgroups"), WORKLOAD.variant("v03_clusters")
 
 
 def test_the_tolerance_is_above_rounding_and_below_one_missing_pixel_of_the_odd_case():
@@ -27,11 +27,13 @@ def test_the_tolerance_is_above_rounding_and_below_one_missing_pixel_of_the_odd_
 
 @needs_compiler
 @pytest.mark.thorough
-@pytest.mark.parametrize("images", [3, 129, 257])
-def test_wide_tiles_compute_the_reference(images):
+@pytest.mark.parametrize(
+    ("variant", "images"), [(WARPGROUPS, 3), (WARPGROUPS, 129), (WARPGROUPS, 257), (CLUSTERS, 129), (CLUSTERS, 257)]
+)
+def test_wide_tiles_compute_the_reference(variant, images):
     """A network of the student report's channels on one pixel: its layers take tiles of one, two and four outputs."""
     case = make_case({"images": images, "channels": 512, "side": 1})
-    assert all(verdict.ok for verdict in agreements(WORKLOAD, WARPGROUPS, case, {}, ("forward",)))
+    assert all(verdict.ok for verdict in agreements(WORKLOAD, variant, case, {}, ("forward",)))
 
 
 @pytest.mark.parametrize(("images", "columns"), [(1, 64), (128, 64), (129, 128), (256, 128), (257, 256), (1000, 256)])
@@ -45,3 +47,17 @@ def test_few_images_have_narrow_tiles(images, columns):
 def test_channels_that_the_tma_cannot_copy_are_skipped():
     case = make_case({"images": 3, "channels": 32})
     assert WARPGROUPS.skip(case, {}) == "takes eight channels at a time, in every layer: 32 is no multiple of 64 up to 512"
+
+
+@pytest.mark.parametrize(
+    ("images", "reason"), [(128, "two blocks share what they fetch for more than 128 images"), (129, None)]
+)
+def test_pairs_of_blocks_need_more_images_than_a_tile(images, reason):
+    assert CLUSTERS.skip(make_case({"images": images}), {}) == reason
+
+
+def test_a_pair_fetches_the_weights_by_halves():
+    for alone, pair in zip(*(of.launches(make_case({"images": 1000}), {})[1:-1] for of in (WARPGROUPS, CLUSTERS)), strict=True):
+        assert pair.kernel == alone.kernel.replace("layer_product", "pair_product")
+        assert pair.grid[0] % 2 == 0
+        assert [pair.args[1].box[0] * 2, pair.args[0]] == [alone.args[1].box[0], alone.args[0]]

@@ -6,29 +6,52 @@ from typing import Any
 from warpladder.workloads.api import Buffers, Repacked
 
 
-def channels_last(inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Repacked:
-    """cuDNN's convolution of channels that lie together, in the type of the buffers."""
+def channels_last(
+    inputs: Buffers, outputs: Buffers, allow_tf32: bool = False, *, multiple: int = 1, in_float32: bool = False
+) -> Repacked:
+    """cuDNN's convolution of channels that lie together, in the type of the buffers.
+
+    Args:
+        inputs, outputs: the buffers.
+        allow_tf32: of products of float32.
+        multiple: input channels are filled up with zeros to a multiple of it.
+        in_float32: the convolution takes float32, and its result is rounded to the type of the buffers.
+    """
     import cupy
     import torch
 
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
-    given = [torch_bridge.as_values(array) for array in (inputs["x"], inputs["k"], outputs["y"])]
-    images, filters, result = (torch.empty_like(each, memory_format=torch.channels_last) for each in given)
+    x, k, y = (torch_bridge.as_values(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
+    of_products = torch.float32 if in_float32 else x.dtype
+    images, filters = (padded_channels(each, multiple).to(of_products) for each in (x, k))
+    result = torch.empty_like(y, dtype=of_products, memory_format=torch.channels_last)
+    rounded = torch.empty_like(result, dtype=y.dtype) if in_float32 else result
     convolve = _call(images, filters, result, allow_tf32=allow_tf32)
-    y = cupy.from_dlpack(result.view(torch.uint16) if result.dtype == torch.bfloat16 else result)  # CuPy has no BF16
+    given = cupy.from_dlpack(rounded.view(torch.uint16) if y.dtype == torch.bfloat16 else rounded)  # CuPy has no BF16
 
     def repack() -> None:
-        images.copy_(given[0])
-        filters.copy_(given[1])
+        images[:, : x.shape[1]].copy_(x)
+        filters[:, : x.shape[1]].copy_(k)
 
     def operation() -> Buffers:
         convolve()
-        return {"y": y}
+        if in_float32:
+            rounded.copy_(result)
+        return {"y": given}
 
     repack()
     return Repacked(operation, repack)
+
+
+def padded_channels(tensor: Any, multiple: int) -> Any:
+    """Zeros of a tensor's type, channels last, with as many channels as are a multiple."""
+    import torch
+
+    first, channels, *sides = tensor.shape
+    shape = (first, -(-channels // multiple) * multiple, *sides)
+    return torch.empty(shape, dtype=tensor.dtype, device=tensor.device, memory_format=torch.channels_last).zero_()
 
 
 def convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool = False) -> Callable[[], None]:

@@ -15,9 +15,13 @@ _LAYER: Final = 2
 _ROUNDOFF: Final = 2.0**-8  # of BF16
 #: Most that sums in the tensor cores lose: an instruction cuts a float32 off, and 4 x 7 x 8 products, one of eight with a zero, take 14.
 _SUMS: Final = 14 * 2.0**-23
-#: Relative L2 errors that pass. Products of BF16 are exact in float32, and a result is rounded once, by `_ROUNDOFF` of it at most. If one of the
+#: Relative L2 errors that pass. Products of BF16, in TF32 too, are exact in float32, and a result is rounded once, by `_ROUNDOFF` of it at most. If one of the
 #: 52,080 results of the odd case is missing, the error is 4e-3.
-TOLERANCES: Final[Mapping[str, float]] = {**TOLERANCE, "bf16": _ROUNDOFF + _SUMS, "fp32": _ROUNDOFF + TOLERANCE["fp32"]}
+TOLERANCES: Final[Mapping[str, float]] = {
+    **TOLERANCE,
+    **dict.fromkeys(("bf16", "tf32"), _ROUNDOFF + _SUMS),
+    "fp32": _ROUNDOFF + TOLERANCE["fp32"],
+}
 
 AXES: Final = (Axis("layer", _LAYER, _LAYER, default=str(_LAYER)), *of_float32.AXES[1:])
 

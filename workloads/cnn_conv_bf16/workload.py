@@ -8,10 +8,24 @@ from warpladder.workloads.cnn_conv.workload import ON_ONE_CORE, UNROLLED
 from warpladder.workloads.cnn_conv_bf16 import peers, problem
 from warpladder.workloads.cnn_conv_bf16.rungs import CUDA_VARIANTS
 from warpladder.workloads.ladder import by_float32
+from warpladder.workloads.torch_bridge import COMPILE_MODES, COMPILER
+
+_TORCH: Final = ("cupy", "torch")
 
 LIBRARY_VARIANTS: Final = (
-    LibraryVariant("cudnn", "cuDNN", "peer", "bf16", requires=("torch",), prepare=peers.cudnn),
-    LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "bf16", requires=("cupy", "torch"), prepare=peers.cudnn_nhwc),
+    LibraryVariant("cudnn", "cuDNN", "peer", "bf16", requires=_TORCH, prepare=peers.cudnn),
+    LibraryVariant(
+        *("cudnn_nhwc", "cuDNN, NHWC", "peer", "bf16", ({"multiple": 1}, {"multiple": 8})),
+        requires=_TORCH,
+        prepare=peers.cudnn_nhwc,
+    ),
+    LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_nhwc_tf32),
+    LibraryVariant(
+        *("torch_compile", "torch.compile, CUDA graph", "peer", "bf16", COMPILE_MODES),
+        requires=(*_TORCH, *COMPILER),
+        prepare=peers.compiled,
+        graph=True,
+    ),
 )
 
 #: Host variants compute in float32, and round the results.
@@ -45,6 +59,7 @@ WORKLOAD: Final = Workload(
     tolerance=problem.TOLERANCES,
     axes=problem.AXES,
     make_case=problem.make_case,
+    draft=True,
 )
 
 emulation_cases = problem.emulation_cases

@@ -1,6 +1,7 @@
 """The rungs in BF16, each with its launches."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -93,6 +94,30 @@ def _of_warpgroups(case: Case, config: Params) -> Mapping[str, Buffer]:
 def _warpgroups(case: Case, config: Params) -> Sequence[Launch]:
     *middle, last = layers(case)
     return [_pad(case), _dense(case), *(_product(case, layer) for layer in middle), _last(case, last)]
+
+
+def _clusters(case: Case, config: Params) -> Sequence[Launch]:
+    """The same with pairs of blocks, of which each fetches half of the weights."""
+    pad, *products, last = _warpgroups(case, config)
+    return [pad, *map(_of_pairs, products), last]
+
+
+def _of_pairs(product: Launch) -> Launch:
+    pixels, weights, *others = product.args
+    rows, depth = weights.box
+    return replace(
+        product,
+        kernel=product.kernel.replace("layer_product", "pair_product"),
+        grid=(2 * min(ceil_div(product.grid[0], 2), MULTIPROCESSORS // 2), 1, 1),
+        args=(pixels, replace(weights, box=(rows // 2, depth)), *others),
+    )
+
+
+def _skip_clusters(case: Case, config: Params) -> str | None:
+    """The two blocks of a pair have 128 images each."""
+    if images_of(case) <= _OF["kImages"]:
+        return f"two blocks share what they fetch for more than {_OF['kImages']} images"
+    return _skip_warpgroups(case, config)
 
 
 def _pad(case: Case) -> Launch:
@@ -207,6 +232,14 @@ CUDA_VARIANTS: Final = (
         precision="bf16",
         scratch=_of_warpgroups,
         skip=_skip_warpgroups,
+        graph=True,
+        **HOPPER,
+    ),
+    _rung(
+        *("v03_clusters", "Pairs of blocks share weights", _clusters),
+        precision="bf16",
+        scratch=_of_warpgroups,
+        skip=_skip_clusters,
         graph=True,
         **HOPPER,
     ),
