@@ -241,6 +241,7 @@ CUDA_VARIANTS: Final = (
         scratch=_of_warpgroups,
         skip=_skip_clusters,
         graph=True,
+        draft=True,
         **HOPPER,
     ),
 )
