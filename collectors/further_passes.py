@@ -121,6 +121,10 @@ def sanitizer_by(collector: str, gpus: int) -> FurtherPass:
     return FurtherPass("--sanitize", "checks accesses and barriers", choice.SANITIZER, (), frozenset({Source.SANITIZER}))
 
 
+#: What makes the pass of an option, in the order in which passes are made.
+BY_OPTION: Final = {"trace": trace_by, "energy": energy_by, "counters": counters_by, "sanitize": sanitizer_by}
+
+
 def _check_timed(option: str, done: str, collector: str, gpus: int, sees: str = "the tool sees one process") -> None:
     if collector != TIMED_BY:
         raise PlanError(f"{option}: {collector} times no work of a GPU that could be {done}; leave out {option}")

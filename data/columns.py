@@ -58,6 +58,11 @@ class Table:
     def arrow(self) -> pa.Schema:
         return pa.schema([column.field for column in self.columns])
 
+    def blank_row(self) -> dict[str, Any]:
+        """A row of which nothing is known: null where a column may be null, else an empty text, False or 0."""
+        nothing = {pa.string(): "", pa.bool_(): False}
+        return {column.name: None if column.nullable else nothing.get(column.type, 0) for column in self.columns}
+
 
 #: Limit of times and ids, so that the difference of any two is an int64.
 FAR: Final = 1 << 62

@@ -65,10 +65,7 @@ class Order:
         collector: name of a collector, or `auto`.
         label: the user's name for the run.
         launcher: starts the ranks that share a case.
-        trace: take a trace too, in a further pass.
-        counters: read hardware counters too, of the fastest config of each variant, in a further pass.
-        energy: read the energy of an execution too, of the fastest config of each variant, in a further pass.
-        sanitize: run each variant under the tools of compute-sanitizer too, in a further pass.
+        passes: further passes after the times, by their options: of `further_passes.BY_OPTION`.
         declared: workloads in place of those that the request names, each with how a child finds it.
         why_here: why only this process has them, so that a thread of it measures; empty where a child process can load them.
         script_arguments: the arguments that a script finds when a child loads it.
@@ -80,10 +77,7 @@ class Order:
     collector: str = "auto"
     label: str = ""
     launcher: Launcher = field(default_factory=Launcher)
-    trace: bool = False
-    counters: bool = False
-    energy: bool = False
-    sanitize: bool = False
+    passes: Sequence[str] = ()
     declared: Sequence[tuple[Workload, WorkloadRef]] = ()
     why_here: str = ""
     script_arguments: Sequence[str] = ("-c",)
@@ -122,15 +116,11 @@ def plan(order: Order) -> Planned:
     work = make_plan(order.request, loaded=order.declared)
     name, why = choice.choose(order.collector)
     _check_ranks(order.request, work.most_gpus, name)
-    order.launcher.check(work, name)
+    if work.most_gpus > 1:
+        order.launcher.check(work.most_gpus, name)
     if order.why_here and (problem := threads.why_not()):
         raise CollectorError(problem)
-    further = [
-        *([further_passes.trace_by(name, work.most_gpus)] if order.trace else []),
-        *([further_passes.energy_by(name, work.most_gpus)] if order.energy else []),
-        *([further_passes.counters_by(name, work.most_gpus)] if order.counters else []),
-        *([further_passes.sanitizer_by(name, work.most_gpus)] if order.sanitize else []),
-    ]
+    further = [by(name, work.most_gpus) for option, by in further_passes.BY_OPTION.items() if option in order.passes]
     on_host = name == "host_clock"
     work = work.on_host(why) if on_host else work
     if not order.request.seconds and not order.request.max_rounds:

@@ -415,10 +415,7 @@ def _ranks(numbers: Sequence[int]) -> str:
 
 
 def _empty_rank(number: int, status: str, detail: str, file: str) -> dict[str, Any]:
-    nothing = {pa.string(): "", pa.bool_(): False}
-    columns = schema.TABLES["ranks"].columns
-    row = {column.name: None if column.nullable else nothing.get(column.type, 0) for column in columns}
-    return {**row, "rank": number, "status": status, "detail": detail, "file": file}
+    return {**schema.TABLES["ranks"].blank_row(), "rank": number, "status": status, "detail": detail, "file": file}
 
 
 def _tell_differing_steps(iterations: Sequence[dict[str, Any]], notes: Notes) -> None:

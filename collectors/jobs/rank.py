@@ -137,10 +137,9 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
     """Write the tables of the rank that its job is put together from into the folder of its run."""
     work, steps = device_work(run), steps_of(run)
     row = {
+        **schema.TABLES["ranks"].blank_row(),
         "rank": rank,
         "status": "ok",
-        "detail": "",
-        "host": "",
         "device_name": run.info["device_name"],
         "file": path.name,
         "bytes": path.stat().st_size if path.is_file() else 0,
@@ -149,11 +148,6 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
         **rank_columns(work),
         "copy_calls_ns": calls_ns(run, COPYING),
         "waiting_calls_ns": calls_ns(run, COPYING, WAITING),
-        "collectives": 0,
-        **dict.fromkeys(("wait_ns", "last", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns", "wait_uncertainty_ns")),
-        **dict.fromkeys(("lateness_ns", "lateness_exposed_ns", "lateness_limit_ns")),
-        "late": False,
-        "cause": "",
     }
     tables: dict[str, Any] = {
         "ranks": [row],

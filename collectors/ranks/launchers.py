@@ -30,7 +30,7 @@ from warpladder.collectors.core.children import (
 )
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.messages import CELL, Refused
-from warpladder.collectors.core.plan import Plan, PlanError
+from warpladder.collectors.core.plan import PlanError
 from warpladder.collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
 from warpladder.collectors.ranks.ranked_bench import name_ranks
 from warpladder.installation import IMPORT_ROOT, how_to_install
@@ -113,11 +113,8 @@ class Launcher:
         """Start this number of ranks; see `RankedChild`."""
         return RankedChild(self, collector, ranks, check)
 
-    def check(self, plan: Plan, collector: str) -> None:
-        """Raise PlanError if the plan needs ranks that cannot be started here. The message says what to do."""
-        ranks = plan.most_gpus
-        if ranks == 1:
-            return
+    def check(self, ranks: int, collector: str) -> None:
+        """Raise PlanError if several ranks cannot be started here. The message says what to do."""
         option = "--ranks" if collector == "host_clock" else "--gpus"
         if collector not in TOGETHER:
             raise PlanError(

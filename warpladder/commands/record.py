@@ -136,10 +136,10 @@ def command(
     if watch and (form != "table" or if_none):
         other = "--if-none" if if_none else f"--format {form}"
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
-    passes = {name: limits.pop(name) for name in ("trace", "counters", "energy", "sanitize")}
+    passes = [name for name in ("trace", "counters", "energy", "sanitize") if limits.pop(name)]
     asks = Asks(**{each.name: limits.pop(each.name) for each in fields(Asks)})
-    if (watch or against) and any(passes.values()):
-        option = next(f"--{name}" for name, is_asked in passes.items() if is_asked)
+    if (watch or against) and passes:
+        option = f"--{passes[0]}"
         one = "--watch" if watch else "--against"
         raise Error(f"{one} {option}: {one} takes times alone; record once more with {option} when it ends")
     if watch and against:
@@ -165,7 +165,7 @@ def command(
         **limits,
     )
     starter = Launcher.parse(launcher, launcher_args)
-    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, **passes)
+    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, passes)
     if watch:
         from warpladder.commands.watch import watch as watching
 
