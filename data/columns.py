@@ -1,5 +1,6 @@
 """Describe a table of a run and its columns, with the kinds of columns that the tables of `schema` are made of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -62,6 +63,11 @@ class Table:
         """A row of which nothing is known: null where a column may be null, else an empty text, False or 0."""
         nothing = {pa.string(): "", pa.bool_(): False}
         return {column.name: None if column.nullable else nothing.get(column.type, 0) for column in self.columns}
+
+    def completed(self, columns: Mapping[str, Any], rows: int) -> pa.Table:
+        """A table of so many rows with these columns, in the order of the schema. A column that is missing is null."""
+        assert columns.keys() <= set(self.arrow.names)
+        return pa.table({each.name: columns.get(each.name, pa.nulls(rows, each.type)) for each in self.columns})
 
 
 #: Limit of times and ids, so that the difference of any two is an int64.

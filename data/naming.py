@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.data import schema
 from warpladder.data.arrays import Int64s
 from warpladder.errors import Error
 
@@ -199,12 +200,12 @@ def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) ->
 
 def variant_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
     """Rows of `variants`. Fields that a range does not give are empty. The ladder is in the order of the names."""
-    unknown = ("idea", "bottleneck", "next", "source_path", "source_text", "source_sha256", "min_compute_capability")
     rows, rungs = [], dict[str, int]()
     for workload, variant in sorted({(cell.workload, cell.variant) for cell in cells}):
         rungs[workload] = rungs.get(workload, -1) + 1
         rows.append(
             {
+                **schema.VARIANTS.blank_row(),
                 "workload": workload,
                 "variant": variant,
                 "rung": rungs[workload],
@@ -213,8 +214,6 @@ def variant_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
                 "precision": "fp32",
                 "title": variant,
                 "source": "NVTX ranges of an imported report",
-                **dict.fromkeys(unknown, ""),
-                **dict.fromkeys(("registers", "shared_bytes", "spill_bytes", "transfer")),
             }
         )
     return rows
@@ -226,19 +225,16 @@ def case_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
     def by_numbers(case: tuple[str, str]) -> tuple[str, list[int], str]:
         return case[0], [int(digits[:18]) for digits in re.findall(r"\d+", case[1])], case[1]
 
-    work = dict.fromkeys(("flops", "min_bytes", "h2d_bytes", "d2h_bytes"), 0)
-    asked = dict.fromkeys(("inputs_sha256", "reference_sha256"))
     rows, ranks = [], dict[str, int]()
     for workload, case in sorted({(cell.workload, cell.case) for cell in cells}, key=by_numbers):
         ranks[workload] = ranks.get(workload, -1) + 1
         rows.append(
             {
+                **schema.CASES.blank_row(),
                 "workload": workload,
                 "case": case,
                 "size_rank": ranks[workload],
                 "params": _params(case),
-                **work,
-                **asked,
                 "passes": 1,
             }
         )
@@ -266,10 +262,9 @@ def result_rows(cells: Sequence[CellName], shares: Mapping[int, float] = Mapping
         cells: of the run.
         shares: as of `unranked`.
     """
-    unknown = dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance", "verified_elements"))
     ok = ("ok", "imported; its output was not verified here")
     statuses = [("skipped", NOT_RANKED.format(shares[number])) if number in shares else ok for number in range(len(cells))]
     return [
-        {**cell._asdict(), "status": status, "detail": detail, **unknown}
+        {**schema.RESULTS.blank_row(), **cell._asdict(), "status": status, "detail": detail}
         for cell, (status, detail) in zip(cells, statuses, strict=True)
     ]

@@ -3,11 +3,11 @@
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
+
+from warpladder.data import schema
 
 Row = dict[str, Any]
-
-_ERRORS: Final = ("rel_l2_error", "max_rel_error", "tolerance", "verified_elements")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Cell:
 
 def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] = MappingProxyType({})) -> Row:
     """A row of `results`."""
-    return {**cell.key, "status": status, "detail": detail, **{name: errors.get(name) for name in _ERRORS}}
+    return {**schema.RESULTS.blank_row(), **cell.key, "status": status, "detail": detail, **errors}
 
 
 class Results:

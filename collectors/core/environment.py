@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from warpladder.data import schema
 from warpladder.errors import Error
 from warpladder.installation import IS_CHECKOUT, ROOT
 
@@ -28,14 +29,11 @@ _PACKAGES: Final = (
 
 #: Columns about the GPU on a machine without one.
 NO_GPU: Final[dict[str, Any]] = {
-    "device_name": "",
-    "device_count": 0,
-    "compute_capability": "",
-    "sm_count": None,
-    "l2_bytes": None,
-    "memory_bytes": None,
-    "driver_version": "",
-    "cuda_version": "",
+    name: schema.RUN.blank_row()[name]
+    for name in (
+        *("device_name", "device_count", "compute_capability", "sm_count", "l2_bytes", "memory_bytes"),
+        *("driver_version", "cuda_version"),
+    )
 }
 
 

@@ -545,7 +545,7 @@ class _BenchRun:
             raise CellCrashed(cell, status, detail)
         if status == "wrong_result":
             self._wrong.add(cell)
-        self._report.rows("results", [result_row(cell, status, detail, getattr(error, "errors", {}))])
+        self._report.rows("results", [result_row(cell, status, detail, error.errors if isinstance(error, Failed) else {})])
         self._bench.changed()  # it may have changed an input before it failed
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.rounds import Limits
+from warpladder.data import schema
 from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import (
@@ -173,6 +174,7 @@ def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
     # The kind of host memory that the bench copies from and to; None if the variant takes its inputs on the host.
     around = "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None
     return {
+        **schema.VARIANTS.blank_row(),
         "workload": workload.name,
         "variant": variant.name,
         "rung": variant.rung,
@@ -181,9 +183,6 @@ def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
         "precision": variant.precision,
         "title": variant.title,
         **source,
-        "registers": None,
-        "shared_bytes": None,
-        "spill_bytes": None,
         "min_compute_capability": ".".join(map(str, variant.min_compute_capability))
         if isinstance(variant, CudaVariant)
         else "",

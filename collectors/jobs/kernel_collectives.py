@@ -81,8 +81,7 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         "start_ns": start,
         "end_ns": end,
     }
-    of_table = schema.TABLES["collectives"].columns
-    return pa.table({each.name: columns.get(each.name, pa.nulls(len(kernels), each.type)) for each in of_table})
+    return schema.TABLES["collectives"].completed(columns, len(kernels))
 
 
 def _joined(kernels: pa.Table, launchers: Int64s) -> tuple[pa.Table, Int64s]:

@@ -222,17 +222,15 @@ def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: S
     iteration = steps.numbers_at(launch_times(start, stream, called, called != _BEFORE))
     groups, _ = coded(gathered["group"])
     rows = gathered.num_rows
-    none = {column.name: pa.nulls(rows, column.type) for column in schema.TABLES["collectives"].columns if column.nullable}
     columns = {
-        **none,
-        **{name: gathered.column(name) for name in gathered.column_names if name != "correlation"},
+        **{name: gathered.column(name) for name in gathered.column_names if name in schema.TABLES["collectives"].arrow.names},
         "rank": np.full(rows, rank, np.int32),
         "iteration": pa.array(iteration, mask=iteration < 0),
         "number": occurrence(groups).astype(np.int32),
         "start_ns": start,
         "end_ns": end,
     }
-    return pa.table({name: columns[name] for name in schema.TABLES["collectives"].arrow.names})
+    return schema.TABLES["collectives"].completed(columns, rows)
 
 
 def rank_of(head: Head, name: str) -> tuple[int | None, int]:

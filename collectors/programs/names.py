@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.environment import without_folders
-from warpladder.data import naming
+from warpladder.data import naming, schema
 from warpladder.data.files import one_line
 from warpladder.errors import Error
 
@@ -218,8 +218,6 @@ def _for_a_shell(text: str) -> str:
 
 #: Largest file that is hashed.
 _MOST_BYTES: Final = 1 << 28
-_EMPTY: Final = ("idea", "bottleneck", "next", "source_path", "min_compute_capability")
-_UNKNOWN: Final = ("registers", "shared_bytes", "spill_bytes", "transfer")
 
 #: A diagnostic of every run of programs.
 HOW_MEASURED: Final = (
@@ -249,6 +247,7 @@ def variant_rows(cells: Sequence[Cell], programs: Sequence[Program], paths: Sequ
 def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[str, Any]:
     text = source_text(program, path)
     return {
+        **schema.VARIANTS.blank_row(),
         "workload": cell.workload,
         "variant": cell.variant,
         "rung": rung,
@@ -259,8 +258,6 @@ def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[
         "source": "a whole program, timed from its start to its exit",
         "source_text": text,
         "source_sha256": hashlib.sha256(text.encode()).hexdigest(),
-        **dict.fromkeys(_EMPTY, ""),
-        **dict.fromkeys(_UNKNOWN),
     }
 
 

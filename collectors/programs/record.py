@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.collectors.core.bench import Failed, Pass, Reading
+from warpladder.collectors.core.bench import NO_GPU_STATE, Failed, Pass, Reading
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.children import POLL_S, Guarded
 from warpladder.collectors.core.environment import CollectorError, without_folders
@@ -40,7 +40,6 @@ from warpladder.collectors.programs.names import (
 from warpladder.collectors.programs.outputs import CANNOT_BE_KEPT, Outputs, failure
 from warpladder.collectors.programs.profiled import Execution, NoTrace, NsightSystems
 from warpladder.collectors.programs.runner import Ended, Launch, Waiting
-from warpladder.data import naming
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import conform
 from warpladder.errors import Error
@@ -57,7 +56,6 @@ _MOST_PADDING: Final = 4096
 _JUDGED_RUNS: Final = 5
 #: Work after a program's exit that is not worth a word, in ns.
 _SOON_NS: Final = 1_000_000
-_STATE: Final = dict.fromkeys(naming.UNKNOWN)
 
 #: Receives what is done now as a text, the number of rounds done, and the number of all rounds (None if it is not known).
 ShowProgress = Callable[[str, int, int | None], None]
@@ -416,7 +414,7 @@ class _Measurement:
         stdout = self._stdout_or_none(entry.cell)
         ended = self._run(entry.cell, stdout=stdout, padding=int(self._rng.integers(_MOST_PADDING)))
         self._cpu_ns.setdefault(entry.cell, []).append(ended.cpu_ns)
-        return Reading(ended.duration_ns, state=dict(_STATE))
+        return Reading(ended.duration_ns, state=NO_GPU_STATE)
 
     def _run(self, cell: Cell, *, stdout: Path | None = None, padding: int | None = None) -> Ended:
         """Run a program once. Raises Failed."""

@@ -10,7 +10,7 @@ from warpladder.collectors.core.nvtx_ranges import DOMAIN, SAMPLE_TEXT, VARIANT_
 from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.nvtx_table import Ranges
 from warpladder.collectors.trace.report import process_of
-from warpladder.data import naming
+from warpladder.data import naming, schema
 from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.naming import CellName, Naming, distinct
 from warpladder.data.nesting import around, depths, parents
@@ -116,13 +116,12 @@ class Cells:
             "scope": pa.DictionaryArray.from_arrays(pa.array(samples["scope"]), pa.array(naming.SCOPES)),
             "round": samples["round"],
             "duration_ns": samples["duration_ns"],
-            **{name: pa.nulls(count) for name in naming.UNKNOWN},
         }
         return {
             "variants": naming.variant_rows(cells),
             "cases": naming.case_rows(cells),
             "results": naming.result_rows(cells, shares),
-            "samples": pa.table(table),
+            "samples": schema.SAMPLES.completed(table, count),
         }
 
 

@@ -149,23 +149,20 @@ class DeviceTables:
             short = or_else(or_else(short, full), unnamed)
             full = or_else(full, short)
             named = self._report.has(KERNEL, "collectiveId")
-            yield pa.table(
-                {
-                    **self._common(batch, "kernels"),
-                    "context": batch.column("contextId"),
-                    "name": short,
-                    "full_name": full,
-                    **{
-                        f"{what}_{axis}": _int32(batch, f"{what}{axis.upper()}") for what in ("grid", "block") for axis in "xyz"
-                    },
-                    "registers": _int32(batch, "registersPerThread"),
-                    "static_shared_bytes": batch.column("staticSharedMemory"),
-                    "dynamic_shared_bytes": batch.column("dynamicSharedMemory"),
-                    "graph_id": batch.column("graphId"),
-                    "collective": self._collectives(batch.column("collectiveId") if named else full),
-                    **self._launch_times(batch),
-                }
-            )
+            columns = {
+                **self._common(batch, "kernels"),
+                "context": batch.column("contextId"),
+                "name": short,
+                "full_name": full,
+                **{f"{what}_{axis}": _int32(batch, f"{what}{axis.upper()}") for what in ("grid", "block") for axis in "xyz"},
+                "registers": _int32(batch, "registersPerThread"),
+                "static_shared_bytes": batch.column("staticSharedMemory"),
+                "dynamic_shared_bytes": batch.column("dynamicSharedMemory"),
+                "graph_id": batch.column("graphId"),
+                "collective": self._collectives(batch.column("collectiveId") if named else full),
+                **self._launch_times(batch),
+            }
+            yield schema.KERNELS.completed(columns, len(batch))
 
     def _collectives(self, column: pa.Array) -> pa.Array:
         """The collectives of kernels, from ids of their texts, or from names of kernels; null where they do not communicate."""
@@ -182,33 +179,20 @@ class DeviceTables:
             self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole, so that the kernels in "
                               "them are not known; profile with --cuda-graph-trace=node", len(batch))  # fmt: skip
             name = pa.repeat(schema.CUDA_GRAPH, len(batch)).cast(pa.string())
-            unknown = (*(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"), "registers")
-            yield pa.table(
-                {
-                    **self._common(batch, "graph launches"),
-                    "context": batch.column("contextId"),
-                    "name": name,
-                    "full_name": name,
-                    **{column: pa.nulls(len(batch), pa.int32()) for column in unknown},
-                    **{f"{kind}_shared_bytes": pa.nulls(len(batch), pa.int64()) for kind in ("static", "dynamic")},
-                    "graph_id": batch.column("graphId"),
-                    "collective": pa.nulls(len(batch), pa.string()),
-                    **self._launch_times(batch),
-                }
-            )
+            columns = {
+                **self._common(batch, "graph launches"),
+                "context": batch.column("contextId"),
+                "name": name,
+                "full_name": name,
+                "graph_id": batch.column("graphId"),
+                **self._launch_times(batch),
+            }
+            yield schema.KERNELS.completed(columns, len(batch))
 
     def copies(self) -> Iterator[pa.Table]:
         names = (
-            "start",
-            "end",
-            "deviceId",
-            "streamId",
-            "correlationId",
-            "globalPid",
-            "bytes",
-            "copyKind",
-            "srcKind",
-            "dstKind",
+            *("start", "end", "deviceId", "streamId", "correlationId", "globalPid"),
+            *("bytes", "copyKind", "srcKind", "dstKind"),
         )
         for batch in self._report.batches(COPY, names):
             batch = _with_times(batch, "copies", self._notes)
@@ -228,15 +212,13 @@ class DeviceTables:
         names = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind")
         for batch in self._report.batches(SET, names):
             batch = _with_times(batch, "memory sets", self._notes)
-            yield pa.table(
-                {
-                    **self._common(batch, "memory sets"),
-                    "kind": pa.repeat("memset", len(batch)).cast(pa.string()),
-                    "bytes": self._bytes(batch, "memory sets"),
-                    "src_memory": pa.nulls(len(batch), pa.string()),
-                    "dst_memory": _as_names(batch, "memKind", _MEMORY_KINDS),
-                }
-            )
+            columns = {
+                **self._common(batch, "memory sets"),
+                "kind": pa.repeat("memset", len(batch)).cast(pa.string()),
+                "bytes": self._bytes(batch, "memory sets"),
+                "dst_memory": _as_names(batch, "memKind", _MEMORY_KINDS),
+            }
+            yield schema.TABLES["memory_ops"].completed(columns, len(batch))
 
     def _common(self, batch: pa.RecordBatch, what: str, launched: Bools | None = None) -> dict[str, pa.Array]:
         """Return the columns that `kernels` and `memory_ops` share.
@@ -292,7 +274,7 @@ class DeviceTables:
     def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         missing = self._launch < 0
         if not len(self._calls.start):
-            return {name: pa.nulls(len(batch), pa.int64()) for name in ("launch_start_ns", "launch_end_ns")}
+            return {}
         return {
             "launch_start_ns": pa.array(self._calls.start[self._launch], mask=missing),
             "launch_end_ns": pa.array(self._calls.end[self._launch], mask=missing),

@@ -123,25 +123,24 @@ def range_rows(
     device_time = attribution.device_time(ranges.thread, ranges.start, ranges.end, own)
     idle = device_time.items == 0
     number = np.arange(len(ranges))
-    table = pa.table(
-        {
-            "range_id": number,
-            "parent_id": pa.array(ranges.parent, mask=ranges.parent < 0),
-            "depth": pc.cast(pa.array(ranges.depth), pa.int32()),
-            "process": report.process_numbers(ranges.thread),
-            "thread": report.thread_numbers(ranges.thread),
-            "domain": pa.DictionaryArray.from_arrays(pa.array(ranges.domain), pa.array(ranges.domains, pa.string())),
-            "text": pa.DictionaryArray.from_arrays(pa.array(ranges.text), pa.array(ranges.texts, pa.string())),
-            "style": pa.DictionaryArray.from_arrays(pa.array(ranges.style), pa.array(schema.RANGE_STYLES, pa.string())),
-            "start_ns": ranges.start,
-            "end_ns": pa.array(ranges.end, mask=~ranges.closed),
-            "gpu_start_ns": pa.array(device_time.start, mask=idle),
-            "gpu_end_ns": pa.array(device_time.end, mask=idle),
-            "gpu_busy_ns": pa.array(device_time.busy, mask=idle),
-            **_with_by_time(ranges, own, by_time),
-            **cells,
-        }
-    )
+    columns = {
+        "range_id": number,
+        "parent_id": pa.array(ranges.parent, mask=ranges.parent < 0),
+        "depth": pc.cast(pa.array(ranges.depth), pa.int32()),
+        "process": report.process_numbers(ranges.thread),
+        "thread": report.thread_numbers(ranges.thread),
+        "domain": pa.DictionaryArray.from_arrays(pa.array(ranges.domain), pa.array(ranges.domains, pa.string())),
+        "text": pa.DictionaryArray.from_arrays(pa.array(ranges.text), pa.array(ranges.texts, pa.string())),
+        "style": pa.DictionaryArray.from_arrays(pa.array(ranges.style), pa.array(schema.RANGE_STYLES, pa.string())),
+        "start_ns": ranges.start,
+        "end_ns": pa.array(ranges.end, mask=~ranges.closed),
+        "gpu_start_ns": pa.array(device_time.start, mask=idle),
+        "gpu_end_ns": pa.array(device_time.end, mask=idle),
+        "gpu_busy_ns": pa.array(device_time.busy, mask=idle),
+        **_with_by_time(ranges, own, by_time),
+        **cells,
+    }
+    table = schema.TABLES["ranges"].completed(columns, len(ranges))
     return [table.slice(begin, at_once) for begin in range(0, len(ranges), at_once)]
 
 
@@ -149,7 +148,7 @@ def _with_by_time(ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork) -> d
     """Return columns time_gpu_start_ns, time_gpu_end_ns and time_gpu_busy_ns of table `ranges`."""
     names = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
     if not len(by_time.start):
-        return {name: pa.nulls(len(ranges), pa.int64()) for name in names}
+        return {}
     of = ranges.thread, ranges.start, ranges.end
     without = attribution.device_time(*of, by_time).items == 0
     times = attribution.device_time(*of, LaunchedWork(*map(np.concatenate, zip(own, by_time, strict=True))))
