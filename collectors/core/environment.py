@@ -54,6 +54,12 @@ def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
     }
 
 
+def import_facts(arguments: Sequence[str]) -> dict[str, Any]:
+    """The same of an import: of this process what is known, and of the machine of the capture nothing."""
+    of_machine = dict.fromkeys(("cpu_name", "os", "collector_version"), "")
+    return {**host_facts(arguments), **NO_GPU, **of_machine, "cpu_threads": None, "packages": "{}", "kind": "import"}
+
+
 def command_line(arguments: Sequence[str]) -> str:
     """Return the command line, with each path cut to its last part."""
     return shlex.join(["warpladder", *(without_folders(argument) for argument in arguments)])

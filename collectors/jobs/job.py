@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.jobs import clocks, engine, placing, reports, stragglers
 from warpladder.collectors.jobs.messages import is_message
@@ -440,11 +440,9 @@ def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started:
         "run_id": run_id,
         "schema_version": schema.SCHEMA_VERSION,
         "label": request.label,
-        **host_facts(request.arguments),
-        **NO_GPU,
+        **import_facts(request.arguments),
         **{name: first[name] for name in (*of_gpu, "cpu_name", "cpu_threads", "os")},
         "device_count": min(sum(info["device_count"] for info in infos), 1 << 14),
-        "packages": "{}",
         "kind": "job",
         "started_at": started,
         "collector": first["collector"],

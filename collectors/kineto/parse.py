@@ -1,6 +1,5 @@
 """Imports one trace of PyTorch's profiler as a run."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.kineto.events import Head
 from warpladder.collectors.kineto.report import KinetoReport
@@ -266,19 +265,13 @@ def _facts(report: Report, head: Head, started: datetime, arguments: Sequence[st
     major, minor = gpu.get("computeMajor"), gpu.get("computeMinor", 0)
     version = head.cuda_runtime_version
     return {
-        **host_facts(arguments),
-        **NO_GPU,
-        "cpu_name": "",
-        "cpu_threads": None,
-        "os": "",
+        **import_facts(arguments),
         "device_name": str(gpu.get("name", "")),
         "device_count": min(max(len(devices), 1), 1 << 14),
         "compute_capability": f"{major}.{minor}" if isinstance(major, int) else "",
         "sm_count": _positive(gpu.get("numSms"), 31),
         "memory_bytes": _positive(gpu.get("totalGlobalMem"), 62),
         "cuda_version": f"{version // 1000}.{version % 1000 // 10}" if isinstance(version, int) else "",
-        "packages": json.dumps({}),
-        "kind": "import",
         "started_at": started,
         "collector": report.collector,
         "collector_version": str(head.cupti_version or head.hip_runtime_version or ""),

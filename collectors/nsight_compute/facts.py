@@ -9,17 +9,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
 from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import files
 from warpladder.data.store import to_json
-
-#: Values for a report that lacks these facts; the values of this machine would be wrong.
-_UNKNOWN: Final = dict.fromkeys(("cpu_name", "os", "driver_version", "cuda_version", "collector_version"), "")
-
 
 MAGIC: Final = b"NVR\0"
 #: Size of the largest block header that is read; the header of kernels holds the table of strings.
@@ -153,14 +149,10 @@ def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequenc
     """
     header = read_header(path)
     return {
-        **host_facts(arguments),
-        **NO_GPU,
-        **_UNKNOWN,
-        "cpu_threads": None,
+        **import_facts(arguments),
         **header.columns,
         **_device(launches),
         "packages": to_json({"ncu-report": metadata.version("ncu-report")}),
-        "kind": "import",
         "started_at": header.created or date_of_file(path, notes),
         "collector": "nsight_compute",
         "source": path.name,

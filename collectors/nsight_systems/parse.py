@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes, date_of_file
@@ -94,13 +94,9 @@ def run_facts(
             system[_SYSTEM_COLUMNS[row["name"]]] = row["value"]
     system["driver_version"] = driver_version(system["driver_version"])
     return {
-        **host_facts(arguments),
-        **NO_GPU,
-        "cpu_threads": None,
+        **import_facts(arguments),
         **device_facts(report, devices),
         **system,
-        "packages": "{}",
-        "kind": "import",
         "started_at": started,
         "collector": "nsight_systems",
         "collector_version": product_version(report),
