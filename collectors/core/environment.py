@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder.data import schema
 from warpladder.errors import Error
 from warpladder.installation import IS_CHECKOUT, ROOT
 
@@ -29,11 +28,9 @@ _PACKAGES: Final = (
 
 #: Columns about the GPU on a machine without one.
 NO_GPU: Final[dict[str, Any]] = {
-    name: schema.RUN.blank_row()[name]
-    for name in (
-        *("device_name", "device_count", "compute_capability", "sm_count", "l2_bytes", "memory_bytes"),
-        *("driver_version", "cuda_version"),
-    )
+    **dict.fromkeys(("device_name", "compute_capability", "driver_version", "cuda_version"), ""),
+    **dict.fromkeys(("sm_count", "l2_bytes", "memory_bytes")),
+    "device_count": 0,
 }
 
 
