@@ -1,5 +1,5 @@
-// The way back and the update in one launch. A cluster has a tile of x^T dz1, of 128 inputs by `columns` hidden units, and each of its blocks a part of
-// the samples: they exchange their sums through each other's shared memory, and each updates a slice of the tile's columns. After pipeline.cuh.
+// The way back and the update in one launch. A cluster has a tile of x^T dz1, of 128 inputs by `columns` hidden units, and each of its blocks a
+// part of the samples: they exchange their sums through each other's shared memory, and each updates a slice of the tile's columns. After pipeline.cuh.
 
 constexpr int kInputs = 128;  // of a tile: two consumer warpgroups of 64
 constexpr int kConsumers = 256;
@@ -7,7 +7,8 @@ constexpr int kConsumers = 256;
 // New weights and biases but w1, from the parts of all tiles of samples, by the blocks beyond the tiles.
 __device__ __forceinline__ void update_small(const float* __restrict__ b1, const float* __restrict__ w2, const float* __restrict__ b2,
                                              float* __restrict__ new_b1, float* __restrict__ new_w2, float* __restrict__ new_b2,
-                                             unsigned short* __restrict__ next_w2, const float* __restrict__ parts, int count, int hidden, float rate, float keep, int first,
+                                             unsigned short* __restrict__ next_w2, const float* __restrict__ parts, int count, int hidden,
+                                             float rate, float keep, int first,
                                              int stride) {
   const int width = hidden + 1, all = kSums * width;
   for (int i = first; i < all - 1; i += stride) {  // the last one, row 10 of column hidden, is nobody's

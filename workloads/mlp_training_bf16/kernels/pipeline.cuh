@@ -47,8 +47,8 @@ __device__ __forceinline__ void load_steps(Pipeline<stages>& pipeline, int steps
   }
 }
 
-// sums = a * b over the stages that come, one at least, for a warpgroup with 64 rows. A is along k or, a_across, in boxes of 64 rows; B is across. A stage that is
-// not filled again is not released: a block that waits for nothing more may have ended.
+// sums = a * b over the stages that come, one at least, for a warpgroup with 64 rows. A is along k or, a_across, in boxes of 64 rows; B is across. A
+// stage that is not filled again is not released: a block that waits for nothing more may have ended.
 template <bool a_across, int rows, int columns, int stages, class Release>
 __device__ __forceinline__ void multiply_steps(float (&sums)[columns / 2], int steps, Stage<rows, columns>* stage, Pipeline<stages>& pipeline,
                                                int warpgroup, Release release) {
