@@ -116,7 +116,7 @@ def render(comparison: Comparison, a: RunData, b: RunData, gate: Gate, form: For
 def _commands(*commands: str) -> list[str]:
     # A fence ends at a line of as many marks.
     fence = "`" * max(3, 1 + max(len(marks) for command in commands for marks in re.findall("`+", command) or [""]))
-    return ["To record both again:", "", f"{fence}sh", *commands, fence]
+    return ["To record both again:", "", f"{fence}sh", *dict.fromkeys(commands), fence]
 
 
 def _facts(comparison: Comparison, gate: Gate) -> dict[str, Any]:

@@ -187,8 +187,9 @@ def _resolved(text: str) -> PinnedBaseline | None:
     every = runs.listing(runs.data_dirs()).runs
     if text in every:
         return PinnedBaseline(every[text], "")
-    name, _, variant = text.rpartition("@")
-    if name not in every or not variant:
+    name = next((each for each in every if text.startswith(f"{each}@")), "")
+    variant = text.removeprefix(f"{name}@")
+    if not name or not variant:
         return None
     try:
         variants = set(every[name].table("variants", ["variant"])["variant"])

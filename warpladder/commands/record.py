@@ -255,7 +255,9 @@ def _recorded(planned: "Planned", answer: Callable[[Path], None], *, quiet: bool
             screen.say(str(error))
             raise click.exceptions.Exit(stop.exit_code) from error
         path = planned.order.data_dir / run_id
-        answer(path)
-    if stop.number:
-        raise click.exceptions.Exit(stop.exit_code)
+        try:
+            answer(path)
+        finally:
+            if stop.number:
+                raise click.exceptions.Exit(stop.exit_code)
     return path
