@@ -133,7 +133,7 @@ def test_identical_code_is_tied_within_1_percent_and_3_percent_more_work_is_seen
     assert len(rows) == 2 * ROUNDS * 4, "two cases, three variants and the twin of the first"
     assert set(run.table("samples")["scope"]) != {"device"}, "the samples are those of the pass that takes the times"
     for case in ("n=10", "n=1000"):
-        by_variant = energies.of_case(load(run), "sums", case).set_index("variant")
+        by_variant = energies.energies_of_case(load(run), "sums", case).set_index("variant")
         assert by_variant["energy_verdict"].to_dict() == {"total": "", "same_code": "tied", "more_work": "more"}
         assert by_variant.loc["same_code", "energy_ratio"] == pytest.approx(1, abs=0.01)
         assert by_variant.loc["more_work", "energy_ratio"] == pytest.approx(1.03, abs=0.01)
