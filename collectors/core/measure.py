@@ -68,11 +68,8 @@ class _Verified:
 
 
 def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], turn: Turn, report: Reporter) -> None:
-    """Verify and sample every cell of a job, and report where the time went.
-
-    Raises:
-        CellCrashed: the process must be replaced before the other cells can go on.
-    """
+    """Verify and sample every cell of a job, and report where the time went. Raises CellCrashed: the process must be
+    replaced before the other cells can go on."""
     watch = Stopwatch(Spent.PREPARE)
 
     def tell() -> None:

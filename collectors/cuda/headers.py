@@ -98,10 +98,7 @@ def state_of(source: str, options: Sequence[str], nvrtc: str = "") -> tuple[str,
 @cache
 def toolkit_folders(nvrtc: str = "") -> tuple[Path, ...]:
     """The folders of CUDA's headers: those beside a compiler first, then the installed ones; empty if there are none.
-
-    Args:
-        nvrtc: path of the compiler; empty for the installed one.
-    """
+    `nvrtc`: path of the compiler; empty for the installed one."""
     from cuda import pathfinder
 
     folders: dict[Path, None] = {}

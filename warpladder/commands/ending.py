@@ -48,11 +48,8 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
 
 
 def imported(path: Path, warnings: Sequence[str], taken: int = 0) -> None:
-    """Print the warnings of an import on stderr, and what the run comes to on stdout.
-
-    Args:
-        taken: lines of the screen that other output takes.
-    """
+    """Print the warnings of an import on stderr, and what the run comes to on stdout. `taken`: lines of the screen that
+    other output takes."""
     _answer(store.open_run(path), warnings, "table", taken=taken)
 
 
@@ -131,10 +128,7 @@ def _text_of(path: Path, text: Callable[[RunData], str]) -> str:
 
 def exit_if_wrong(path: Path, required: Collection[str] = ()) -> None:
     """Exit with `ExitCode.WRONG` after a line about the first cell of a run that is not right, if there is one.
-
-    Args:
-        required: variants that the user named, which have to be right whatever their role.
-    """
+    `required`: variants that the user named, which have to be right whatever their role."""
     if line := summary.not_right(store.open_run(path), required):
         say(line)
         raise click.exceptions.Exit(ExitCode.WRONG)

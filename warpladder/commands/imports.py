@@ -148,11 +148,8 @@ class _Imported(NamedTuple):
 
 
 def run_of(file: Path, data_dir: Path) -> Path:
-    """The run of a report or trace: its earlier import into the data folder, or a new one with what it comes to on the screen.
-
-    Raises:
-        Error: it cannot be imported.
-    """
+    """The run of a report or trace: its earlier import into the data folder, or a new one with what it comes to on the
+    screen. Raises Error: it cannot be imported."""
     from warpladder.collectors.core.signals import Leave
     from warpladder.data import store
     from warpladder.screen import say
@@ -167,11 +164,7 @@ def run_of(file: Path, data_dir: Path) -> Path:
 
 
 def _import(path: Path, data_dir: Path, label: str, naming: "Naming | None") -> _Imported:
-    """Import one report or trace; a trace of several processes as a job.
-
-    Raises:
-        Error: it cannot be imported.
-    """
+    """Import one report or trace; a trace of several processes as a job. Raises Error: it cannot be imported."""
     from warpladder.collectors.kineto.parse import SeveralProcesses
     from warpladder.collectors.trace.notes import Notes
 

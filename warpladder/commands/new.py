@@ -64,16 +64,14 @@ def command(name: str, kind: str, arrays: str, folder: bool) -> None:
 
 
 def texts(name: str, kind: str, arrays: str, folder: bool) -> dict[Path, str]:
-    """The files of a skeleton, by their paths from the working directory.
+    """The files of a skeleton, by their paths from the working directory. Raises Error: the name, the kind or the
+    library is not valid, or they cannot be combined.
 
     Args:
         name: of the file and of the workload; a Python identifier.
         kind: variants as functions, or a function and a kernel of CUDA C++.
         arrays: library of the arrays, one of ARRAYS.
         folder: whether the files get a folder of that name; files of kind `cuda` always do.
-
-    Raises:
-        Error: the name, the kind or the library is not valid, or they cannot be combined.
     """
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
         raise Error(f"{name}: not a name in Python; write letters, digits and _, such as my_kernel")
@@ -99,11 +97,7 @@ def _template(name: str) -> str:
 
 
 def write(files: Mapping[Path, str]) -> None:
-    """Write files that are not there yet.
-
-    Raises:
-        Error: one of them is there, or cannot be written.
-    """
+    """Write files that are not there yet. Raises Error: one of them is there, or cannot be written."""
     for file in files:
         if file.exists() or file.is_symlink():
             raise Error(f"{file}: is there already, and is not overwritten; choose another name, or remove it")

@@ -63,10 +63,7 @@ def command(words: Sequence[str], documented: bool, form: Form, data_dirs: Seque
 
 def answer(run: "Run", query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The names of the columns and the rows of the answer to a query, which sees the tables of the run and no file.
-
-    Raises:
-        Error: the query is not valid, or is none that only reads.
-    """
+    Raises Error: the query is not valid, or is none that only reads."""
     import duckdb
 
     connection = duckdb.connect(":memory:")

@@ -77,11 +77,7 @@ Message = Loaded | Recorded | Mistake
 
 
 def load_and_record(connection: int) -> None:
-    """Carry out the order that the connection gives.
-
-    Args:
-        connection: file descriptor of the pipe to the watch.
-    """
+    """Carry out the order that the connection gives. `connection`: file descriptor of the pipe to the watch."""
     pipe = Connection(connection)
     task: Task = pipe.recv()
     try:
