@@ -7,8 +7,16 @@ from typing import Any, Final
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.job_graph.forecast import JobForecast
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_percent, significant
-from warpladder.dashboard.core.operations.forecast import Forecast, Gain, Hosts, about_steps, advice, in_vain, times_faster
-from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
+from warpladder.dashboard.core.operations.forecast import (
+    Forecast,
+    ForecastCheck,
+    Gain,
+    Hosts,
+    about_steps,
+    advice,
+    in_vain,
+    times_faster,
+)
 from warpladder.dashboard.core.operations.hot_operations import short_name
 from warpladder.dashboard.ui.text import plain_lines, plain_table
 

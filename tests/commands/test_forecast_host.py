@@ -9,9 +9,8 @@ import pytest
 from tests.commands.test_extract import Made, tensor
 from tests.commands.test_forecast import recording, run
 from warpladder.collectors.kineto.parse import import_report
-from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
 from warpladder.dashboard.core.operations.forecast import Hosts
-from warpladder.dashboard.core.operations.program import Program
+from warpladder.dashboard.core.operations.program import DeviceTimeline, Program
 from warpladder.data import store
 
 #: us. An operator and its launch take the host 20 us, a kernel takes the device 10 us, and starts 4 us after its launch.

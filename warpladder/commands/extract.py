@@ -170,8 +170,7 @@ def forecast_command(
     without them for each of the two.
     """
     from warpladder.dashboard.core import run_data
-    from warpladder.dashboard.core.operations.forecast import Hosts, forecast
-    from warpladder.dashboard.core.operations.forecast_check import check_forecast
+    from warpladder.dashboard.core.operations.forecast import Hosts, check_forecast, forecast
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
     from warpladder.data.schema import CUDA_GRAPH

@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph.graph import JobGraph
-from warpladder.dashboard.core.job_graph.replay import Change
+from warpladder.dashboard.core.job_graph.graph import Change, JobGraph
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Floats
 

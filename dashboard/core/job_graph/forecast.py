@@ -7,9 +7,8 @@ import numpy as np
 
 from warpladder.dashboard.core.job_graph import experts, pipelines
 from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
-from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
+from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, job_graph, replay
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
-from warpladder.dashboard.core.job_graph.replay import Change, replay
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import Floats
 from warpladder.data.words import named_ranks

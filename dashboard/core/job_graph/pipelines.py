@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph.graph import JobGraph, others_of
-from warpladder.dashboard.core.job_graph.replay import Change, replay
+from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, others_of, replay
 
 #: Parts of a stage's time, in the order in which they are added up, with their words.
 PARTS: Final = {

@@ -1,6 +1,6 @@
 """The steps of a program, as its trace has them, and what they gain if some of its device work takes less time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nan
@@ -9,12 +9,195 @@ from typing import Final
 import numpy as np
 
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline, Host
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
 from warpladder.dashboard.core.operations.operator_calls import DeviceWork
-from warpladder.data.arrays import Int64s, integers
+from warpladder.dashboard.core.traces import ended_last
+from warpladder.data.arrays import NONE, Bools, Floats, Int64s, integers
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
+
+#: Work that starts so soon after the work before it on its stream was released by it, ns.
+_NEAR_NS: Final = 5_000
+#: Work that starts so soon after its launch, and not after other work, was released by its launch, ns.
+_LAUNCH_NS: Final = 20_000
+_MOST_LATENCY_NS: Final = 10_000
+#: Passes over all work. Each one takes the effects past one more call in which the host waits.
+_MOST_PASSES: Final = 200
+
+
+@dataclass(frozen=True)
+class Host:
+    """How much earlier the host would be without a part of its own time, ns, if it never waited for the device.
+
+    Attributes:
+        launches: at the launch of each piece of work.
+        waits: at the start and at the end of each call in which it waits.
+    """
+
+    launches: Floats
+    waits: tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class DeviceTimeline:
+    """Device work, in the order of the tables.
+
+    Each piece of work starts because something ended: the work before it on its stream, work on another stream, or its launch on the host. The
+    launch of a CUDA graph releases only what starts before any of the graph's work has ended: the rest waits for work of the graph. Work
+    moves with what released it, by as much as that ends earlier, but to no time before its launch, nor before the end of the work before it
+    on its stream. The host launches at the times of the trace, or at times that are earlier by what a profiler took, or at once: see `Host`.
+    After a call in which it waited for the device, it is earlier by as much as the work that it waited for, and at most by as long as it
+    waited: it comes to that call when it comes to it.
+
+    Where the host launches earlier, work that began with its launch begins once the work that ended last before it has ended: no work
+    overtakes another.
+
+    So a shorter piece of work gains nothing if another stream, or the host, is what the following work waits for.
+
+    The rules are a recurrence along the releases, `shift = min(shift of the release + its saving, limit)`. Functions `x -> min(x + a, b)` are
+    closed under composition, so that it is solved for all work at once by pointer doubling.
+
+    Attributes:
+        start, end: ns.
+        stream: of each piece.
+        launched: when its launch was called; its own start where the trace lacks the call.
+        has_launch: whether the trace has the call.
+        waits: starts and ends of calls in which the host waits for the device, ns, in the order of their ends.
+    """
+
+    start: Int64s
+    end: Int64s
+    stream: Int64s
+    launched: Int64s
+    has_launch: Bools
+    waits: tuple[Int64s, Int64s]
+
+    def gain_ns(self, saved: Floats, host: Host | None = None) -> float:
+        """How much less time there is from the start of the first work to the end of the last, ns.
+
+        Args:
+            saved: what each piece of work takes less, ns.
+            host: the host's own time; None for the host of the trace.
+        """
+        if not len(self.start):
+            return 0.0
+        shift, last = self.shifts(saved, host), int(np.argmax(self.end))
+        return float(shift[last] + saved[last] - shift[int(np.argmin(self.start))])
+
+    def shifts(self, saved: Floats, host: Host | None = None) -> Floats:
+        """How much earlier each piece of work starts, ns."""
+        before, (release, by_launch) = self._before_on_stream, self._release
+        # Work of one stream may overlap, as copies and programmatic launches do.
+        gap = np.where(before >= 0, np.maximum(self.start - self.end[before], 0), 0)
+        slack = np.where(self.has_launch, self.start - self.launched - self._latency, np.inf)
+        slack = np.where(by_launch, 0.0, np.maximum(slack, 0))
+        closes = np.zeros(len(self.start))
+        if host is None:
+            release = np.where(by_launch, NONE, release)
+        else:
+            closes = np.where(by_launch & (release >= 0), np.maximum(self.start - self.end[release] - self._queued_gap, 0), 0)
+        awaited, earlier_by = self._launches(host)
+        launches = earlier_by(np.zeros(len(awaited)))
+        shift = np.zeros(len(self.start))
+        for passed in range(_MOST_PASSES):
+            limit = slack + launches
+            if passed:
+                limit = np.where(before >= 0, np.minimum(limit, (shift + saved)[before] + gap), limit)
+            found = _solved(release, saved, closes, limit)
+            now = earlier_by((found + saved)[awaited])
+            if passed and np.array_equal(found, shift) and np.array_equal(now, launches):
+                break
+            shift, launches = found, now
+        return shift
+
+    def _launches(self, host: Host | None) -> tuple[Int64s, Callable[[Floats], Floats]]:
+        """The work for which the host waited, in the order of the calls; and how much earlier it launches each piece of work, if the awaited
+        work ends so much earlier."""
+        begin, finish = self.waits
+        awaited = ended_last(self.end, finish)
+        waited = np.flatnonzero((awaited >= 0) & (self.end[awaited] > begin))
+        #: The last wait before each launch; -1 for none.
+        of_launch = np.searchsorted(finish[waited], self.launched, side="right") - 1
+        none = np.zeros(len(begin))
+        own, (begins, ends) = (host.launches, host.waits) if host else (np.zeros(len(self.start)), (none, none))
+        # A wait that ends earlier by no more than the host came to it earlier, and waited.
+        since = np.append(0.0, ends[waited])[:-1]
+        most = np.cumsum(begins[waited] - since + (finish - begin)[waited]) if len(waited) else np.empty(0)
+
+        def launches(earlier: Floats) -> Floats:
+            if not len(earlier):
+                return own.copy()
+            after = most + np.minimum(np.minimum.accumulate(earlier - most), 0.0) - ends[waited]
+            return np.asarray(own + np.append(after, 0.0)[of_launch], np.float64)
+
+        return awaited[waited], launches
+
+    @cached_property
+    def _before_on_stream(self) -> Int64s:
+        order = np.lexsort((self.start, self.stream))
+        before = np.full(len(order), NONE)
+        same = self.stream[order][1:] == self.stream[order][:-1]
+        before[order[1:][same]] = order[:-1][same]
+        return before
+
+    def hidden_host(self) -> Host:
+        """A host that takes no time of its own: it launches at once, and waits for the device alone."""
+        first = int(np.argmin(self.start)) if len(self.start) else 0
+        begin = float(self.launched[first]) if len(self.start) else 0.0
+        return self.host_without(lambda times: np.asarray(times - begin, np.float64))
+
+    def host_without(self, spent: Callable[[Int64s], Floats]) -> Host:
+        """A host without a part of its time.
+
+        Args:
+            spent: that part, from the beginning to each of some times, ns.
+        """
+        launches, begins, ends = (np.maximum(spent(times), 0.0) for times in (self.launched, *self.waits))
+        return Host(launches, (begins, ends))
+
+    @cached_property
+    def _queued_gap(self) -> float:
+        """The median time between work that was in the queue and the work before it on its stream, ns."""
+        before, (_, by_launch) = self._before_on_stream, self._release
+        gaps = (self.start - self.end[before])[(before >= 0) & ~by_launch]
+        gaps = gaps[(gaps >= 0) & (gaps <= _NEAR_NS)]
+        return float(np.median(gaps)) if len(gaps) else 0.0
+
+    @cached_property
+    def _release(self) -> tuple[Int64s, Bools]:
+        """The work whose end released each piece, or that ended last before it; -1 for none. And whether its launch released it."""
+        before = self._before_on_stream
+        latest = ended_last(self.end, self.start)
+        near = (before >= 0) & (self.start - self.end[before] <= _NEAR_NS)
+        by_host = self.has_launch & (self.start - self.launched <= _LAUNCH_NS) & (self.start < self._first_end())
+        return np.where(near, before, latest), (by_host & ~near) | (np.where(near, before, latest) < 0)
+
+    def _first_end(self) -> Int64s:
+        """When the first work of the same launch ended."""
+        launch = np.unique(self.launched, return_inverse=True)[1]
+        first = np.full(int(launch.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, launch, self.end)
+        ended: Int64s = first[launch]
+        return ended
+
+    @cached_property
+    def _latency(self) -> float:
+        """The least time from a launch to the start of its work, ns. Where all work waits in a queue, the trace does not show it."""
+        known = (self.start - self.launched)[self.has_launch]
+        return float(np.clip(known.min(), 0, _MOST_LATENCY_NS)) if len(known) else 0.0
+
+
+def _solved(release: Int64s, saved: Floats, closes: Floats, limit: Floats) -> Floats:
+    """Solve `shift[i] = min(shift[release[i]] + saved[release[i]] + closes[i], limit[i])`; where nothing releases, `limit[i]`."""
+    count = len(release)
+    up = np.append(np.where(release >= 0, release, count), count)
+    added = np.append(np.where(release >= 0, saved[release] + closes, 0.0), 0.0)
+    most = np.append(limit, np.inf)
+    while (up[:-1] < count).any():
+        most = np.minimum(most[up] + added, most)
+        added, up = added + added[up], up[up]
+    return most[:-1]
+
 
 #: Of the cost of a call, until it is known to a few parts in a million.
 _HALVINGS: Final = 20

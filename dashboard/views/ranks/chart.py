@@ -7,8 +7,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale
-from warpladder.dashboard.ui.rank_map import rank_map
+from warpladder.dashboard.ui.bars import LEGEND, add_bars, rank_map, rows_of_bars, scale
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, hatch, palette, patterns, text
 from warpladder.dashboard.views.ranks import query
 from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS, drawn, grid, parts

@@ -9,8 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, build
-from warpladder.dashboard.trace.memory import MemoryInUse
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, MemoryInUse, build
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.ui.text import apart
 from warpladder.dashboard.views.timeline import query as queries

@@ -10,8 +10,7 @@ import streamlit as st
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace import picked
-from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
-from warpladder.dashboard.trace.memory import memory_in_use
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build, memory_in_use
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.widgets import number

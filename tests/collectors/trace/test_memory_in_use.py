@@ -10,7 +10,7 @@ from tests.collectors.kineto.made_events import Event, imported, kernel, launch
 from tests.collectors.nsight_systems import reports
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.memory import MemoryInUse, memory_in_use
+from warpladder.dashboard.trace.lanes import MemoryInUse, memory_in_use
 from warpladder.data import store
 
 

@@ -21,8 +21,8 @@ from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.core import lateness, run_data
 from warpladder.dashboard.core.job_graph import answer, dimensions, experts, forecast, pipelines
+from warpladder.dashboard.core.job_graph.answer import host_gap
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
-from warpladder.dashboard.core.job_graph.host_gap import host_gap
 from warpladder.dashboard.core.traces import Job
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.data import store

@@ -6,7 +6,7 @@ import pytest
 
 from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.sass import Code
-from warpladder.dashboard.core.what_if import (
+from warpladder.dashboard.views.why.occupancy.query import (
     Choice,
     WhatIf,
     own_choice,

@@ -9,8 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_duration, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
-from warpladder.dashboard.ui.rank_map import rank_map
+from warpladder.dashboard.ui.bars import add_bars, rank_map, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
 from warpladder.dashboard.views.ranks.stragglers import query
 from warpladder.dashboard.views.ranks.stragglers.query import HISTORY, drawn

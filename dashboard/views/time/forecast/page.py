@@ -5,8 +5,7 @@ from typing import Final, NamedTuple
 
 import streamlit as st
 
-from warpladder.dashboard.core.operations.forecast import Hosts, about_steps, advice
-from warpladder.dashboard.core.operations.forecast_check import ForecastCheck, check_forecast
+from warpladder.dashboard.core.operations.forecast import ForecastCheck, Hosts, about_steps, advice, check_forecast
 from warpladder.dashboard.core.operations.hot_operations import Ceilings
 from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.core.run_data import RunData

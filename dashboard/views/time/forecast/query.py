@@ -9,8 +9,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_ratio, significant
 from warpladder.dashboard.core.operations.baseline_check import AXIS
-from warpladder.dashboard.core.operations.forecast import Forecast, floors, forecast, times_faster
-from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
+from warpladder.dashboard.core.operations.forecast import Forecast, ForecastCheck, floors, forecast, times_faster
 from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
 from warpladder.dashboard.core.operations.operator_calls import has_graphs
 from warpladder.dashboard.core.operations.program import Program

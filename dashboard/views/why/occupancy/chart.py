@@ -6,13 +6,11 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from warpladder.dashboard.core import what_if
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.what_if import Resident, WhatIf
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, slug, text
 from warpladder.dashboard.views.why.occupancy import query
-from warpladder.dashboard.views.why.occupancy.query import RULES, answer, differs, in_words
+from warpladder.dashboard.views.why.occupancy.query import RULES, Resident, WhatIf, answer, differs, in_words
 
 _HEADS = {
     "registers": "registers of a thread",
@@ -24,12 +22,12 @@ _KIB = 1024
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The curves of each launch of the last case of each workload, as it is; a kernel that several configs launch is drawn once."""
-    capability, sms = str(data.info["compute_capability"]), what_if.sms_of_run(data)
+    capability, sms = str(data.info["compute_capability"]), query.sms_of_run(data)
     for workload in data.code.workloads:
         case = data.code.cases(workload)[-1]
         for name, (cell, kernel) in query.launch_names(data, workload, case).items():
-            own = what_if.own_choice(kernel)
-            result = own and what_if.what_if(kernel, capability, sms, own.registers, own.shared_bytes, own.threads)
+            own = query.own_choice(kernel)
+            result = own and query.what_if(kernel, capability, sms, own.registers, own.shared_bytes, own.threads)
             if result:
                 yield curves(result, look, workload, case, cell.variant, name)
 

@@ -5,7 +5,6 @@ from typing import Final, NoReturn
 
 import streamlit as st
 
-from warpladder.dashboard.core import what_if
 from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.views.why.occupancy import chart, query
@@ -35,7 +34,7 @@ _COLUMNS: Final = {
 def draw(run: store.Run) -> None:
     """Draw the page."""
     data = runs.load(run)
-    with_code, limits = data.code.workloads, what_if.limits_of_run(data)
+    with_code, limits = data.code.workloads, query.limits_of_run(data)
     if not with_code or limits is None:
         _nothing(run, has_code=bool(with_code))
     with widgets.controls():
@@ -48,8 +47,8 @@ def draw(run: store.Run) -> None:
         name = state.choose("launch", "Kernel", list(names), default=first, owner=f"{workload} {case}")
     cell, kernel = names[name]
     changed = _choose(kernel, limits, f"{workload} {case} {name}")
-    result = what_if.what_if(
-        kernel, limits.capability, what_if.sms_of_run(data), changed.registers, changed.shared_bytes, changed.threads
+    result = query.what_if(
+        kernel, limits.capability, query.sms_of_run(data), changed.registers, changed.shared_bytes, changed.threads
     )
     assert result is not None
     widgets.table(query.compared(result), column_config=_COLUMNS, height="content")
@@ -60,22 +59,22 @@ def draw(run: store.Run) -> None:
     widgets.table(frame, column_order=[name for name in _COLUMNS if name in frame], column_config=_COLUMNS, height="content")
 
 
-def _choose(kernel: Kernel, limits: Limits, owner: str) -> what_if.Choice:
+def _choose(kernel: Kernel, limits: Limits, owner: str) -> query.Choice:
     """The other choice, from three sliders; at first what the kernel has."""
-    own = what_if.own_choice(kernel)
+    own = query.own_choice(kernel)
     assert own is not None
 
     sliders: list[tuple[str, str, Sequence[int], int, Callable[[str], str]]] = [
-        ("registers", "Registers of a thread", what_if.register_choices(own.registers), own.registers, str),
-        ("shared", "Shared memory of a block", what_if.shared_choices(limits, own.shared_bytes), own.shared_bytes, _kib),
-        ("threads", "Threads of a block", what_if.thread_choices(limits, own.threads), own.threads, str),
+        ("registers", "Registers of a thread", query.register_choices(own.registers), own.registers, str),
+        ("shared", "Shared memory of a block", query.shared_choices(limits, own.shared_bytes), own.shared_bytes, _kib),
+        ("threads", "Threads of a block", query.thread_choices(limits, own.threads), own.threads, str),
     ]
     picked = []
     for column, (key, label, choices, first, text) in zip(st.columns(3), sliders, strict=True):
         with column:
             default, options = str(first), list(map(str, choices))
             picked.append(int(state.choose(key, label, options, default=default, text=text, style="slider", owner=owner)))
-    return what_if.Choice(*picked)
+    return query.Choice(*picked)
 
 
 def _kib(nbytes: str) -> str:

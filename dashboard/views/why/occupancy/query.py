@@ -1,15 +1,145 @@
-"""The occupancy of every launch of a case, as rows and as sentences."""
+"""The occupancy of every launch of a case, and what it would be with other registers, shared memory or another block size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core import counted, what_if
-from warpladder.dashboard.core.machine_code import Kernel
+from warpladder.dashboard.core import counted
+from warpladder.dashboard.core.machine_code import Kernel, kernels_by_variant
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.naming import CellName
+from warpladder.data.occupancy import WARP, Limits, Occupancy, Waves, limits_of, occupancy, waves
+
+#: Registers and shared memory of the curves, and of the choices on the page.
+_REGISTER_STEP: Final = 8
+_SHARED_STEP: Final = 1024
+_LEAST_REGISTERS: Final = 16
+_MOST_REGISTERS: Final = 255  # that the compiler gives a thread
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The resources of a kernel: registers of a thread, shared memory and threads of a block."""
+
+    registers: int
+    shared_bytes: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A choice, and the blocks that are resident with it.
+
+    Attributes:
+        waves: how often the grid fills the GPU; None where no block fits, or the multiprocessors are not known. Another block size has a
+            grid with as many threads.
+    """
+
+    choice: Choice
+    occupancy: Occupancy
+    waves: Waves | None
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A kernel as it is and as it would be.
+
+    Attributes:
+        curves: by each number of a choice, the occupancy in percent over it (the index), with the other two as in `changed`.
+    """
+
+    limits: Limits
+    own: Resident
+    changed: Resident
+    curves: Mapping[str, "pd.Series[float]"]
+
+
+def own_choice(kernel: Kernel) -> Choice | None:
+    """The resources of a kernel; None where its registers are not known."""
+    if kernel.registers is None:
+        return None
+    return Choice(kernel.registers, kernel.shared_bytes, kernel.threads)
+
+
+def what_if(kernel: Kernel, capability: str, sms: int, registers: int, shared_bytes: int, threads: int) -> WhatIf | None:
+    """The occupancy of what a kernel has, and of other values.
+
+    Args:
+        kernel: a launch.
+        capability: of the GPU, such as `9.0`.
+        sms: multiprocessors of the GPU; 0 where they are not known.
+        registers, shared_bytes, threads: the other values.
+
+    Returns:
+        None where the limits of the GPU or the registers of the kernel are not known.
+    """
+    limits, own = limits_of(capability), own_choice(kernel)
+    if limits is None or own is None:
+        return None
+    changed = Choice(registers, shared_bytes, threads)
+    places: Mapping[str, Sequence[int]] = {
+        "registers": range(1, _MOST_REGISTERS + 1),
+        "shared_bytes": shared_choices(limits, shared_bytes, own.shared_bytes),
+        "threads": (1, *range(WARP, limits.block_threads + 1, WARP)),
+    }
+    curves = {
+        number: pd.Series({place: _of(limits, replace(changed, **{number: place})).percent for place in over})
+        for number, over in places.items()
+    }
+    return WhatIf(limits, resident(limits, own, kernel, sms), resident(limits, changed, kernel, sms), curves)
+
+
+def resident(limits: Limits, choice: Choice, kernel: Kernel, sms: int) -> Resident:
+    """The blocks that are resident with a choice."""
+    result = _of(limits, choice)
+    grid = -(-kernel.blocks * kernel.threads // choice.threads)
+    return Resident(choice, result, waves(grid, result.blocks, sms) if result.blocks and sms else None)
+
+
+def _of(limits: Limits, choice: Choice) -> Occupancy:
+    return occupancy(limits, choice.threads, choice.registers, choice.shared_bytes)
+
+
+# -- the choices of the page ---------------------------------------------------------------------------------------------------
+
+
+def register_choices(*own: int) -> list[int]:
+    """Registers of a thread to choose from, with the own ones."""
+    return sorted({*range(_LEAST_REGISTERS, _MOST_REGISTERS, _REGISTER_STEP), _MOST_REGISTERS, *own})
+
+
+def shared_choices(limits: Limits, *own: int) -> list[int]:
+    """Bytes of shared memory to choose from, with the own ones."""
+    return sorted({*range(0, limits.block_shared_bytes + 1, _SHARED_STEP), *own})
+
+
+def thread_choices(limits: Limits, *own: int) -> list[int]:
+    """Threads of a block to choose from, with the own ones."""
+    return sorted({*range(WARP, limits.block_threads + 1, WARP), *own})
+
+
+# -- a run ---------------------------------------------------------------------------------------------------------------------
+
+
+def limits_of_run(data: RunData) -> Limits | None:
+    """The limits of the GPU of a run; None where they are not known."""
+    return limits_of(str(data.info["compute_capability"]))
+
+
+def sms_of_run(data: RunData) -> int:
+    """The multiprocessors of the GPU of a run; 0 where they are not known."""
+    count = data.info["sm_count"]
+    return int(count) if count and count == count else 0
+
+
+def launches(data: RunData, workload: str, case: str) -> Iterator[tuple[CellName, Kernel]]:
+    """The launches of a case whose registers are known, in the order of the run."""
+    for cell, kernels in kernels_by_variant(data.code, workload, case):
+        yield from ((cell, kernel) for kernel in kernels if kernel.registers is not None)
+
 
 RULES: Final = (
     "By NVIDIA's rules for the compute capability, with the largest carve-out of shared memory. Another block size has a grid with as "
@@ -23,17 +153,17 @@ def rows(data: RunData, workload: str, case: str) -> pd.DataFrame:
     The columns are `variant`, `config`, `launch_index`, `kernel`, `registers`, `shared_bytes`, `threads`, `blocks` of a multiprocessor,
     `limiter`, `occupancy_percent`, `waves` and `last_wave_percent`.
     """
-    limits, sms = what_if.limits_of_run(data), what_if.sms_of_run(data)
+    limits, sms = limits_of_run(data), sms_of_run(data)
     every = []
-    for cell, kernel in what_if.launches(data, workload, case):
-        if limits and (own := what_if.own_choice(kernel)):
+    for cell, kernel in launches(data, workload, case):
+        if limits and (own := own_choice(kernel)):
             about = {"variant": cell.variant, "config": cell.config, "launch_index": kernel.index, "kernel": kernel.name}
-            every.append({**about, **_figures(what_if.resident(limits, own, kernel, sms))})
+            every.append({**about, **_figures(resident(limits, own, kernel, sms))})
     columns = ["variant", "config", "launch_index", "kernel", "registers", "shared_bytes", "threads", "blocks", "limiter"]
     return pd.DataFrame(every, columns=[*columns, "occupancy_percent", "waves", "last_wave_percent"])
 
 
-def _figures(state: what_if.Resident) -> dict[str, Any]:
+def _figures(state: Resident) -> dict[str, Any]:
     """What a choice gives, by the columns of both tables."""
     return {
         "registers": state.choice.registers,
@@ -49,7 +179,7 @@ def _figures(state: what_if.Resident) -> dict[str, Any]:
 
 def launch_names(data: RunData, workload: str, case: str) -> Mapping[str, tuple[CellName, Kernel]]:
     """The launches of a case by their names: variant, config, and the kernel where the cell has several launches."""
-    every = list(what_if.launches(data, workload, case))
+    every = list(launches(data, workload, case))
     cells = [cell for cell, _ in every]
     names: dict[str, tuple[CellName, Kernel]] = {}
     for cell, kernel in every:
@@ -73,13 +203,13 @@ def first_name(data: RunData, workload: str, case: str, names: Mapping[str, tupl
     return min(known, key=known.__getitem__, default=next(iter(names)))
 
 
-def answer(result: what_if.WhatIf, name: str) -> str:
+def answer(result: WhatIf, name: str) -> str:
     """One sentence on what limits the resident warps, and on what the other choice gives."""
     other = f"; the other choice: {limit_clause(result.changed)}" if differs(result) else ""
     return f"{name}: {limit_clause(result.own)}{other}"
 
 
-def limit_clause(state: what_if.Resident) -> str:
+def limit_clause(state: Resident) -> str:
     """`75 % of the warps, limited by registers`."""
     if not state.occupancy.blocks:
         return f"no block fits, for want of {listed(state.occupancy.limiters)}"
@@ -91,18 +221,18 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def differs(result: what_if.WhatIf) -> bool:
+def differs(result: WhatIf) -> bool:
     """Whether the other choice is another one."""
     return result.own.choice != result.changed.choice
 
 
-def compared(result: what_if.WhatIf) -> pd.DataFrame:
+def compared(result: WhatIf) -> pd.DataFrame:
     """The variant's own choice and the other one, a row each; one row where they are equal."""
     states = {"as it is": result.own, **({"other choice": result.changed} if differs(result) else {})}
     return pd.DataFrame({"choice": name, **_figures(state)} for name, state in states.items())
 
 
-def in_words(state: what_if.Resident) -> str:
+def in_words(state: Resident) -> str:
     """`0.97 waves, the last one filled to 97 %`; empty where no block fits."""
     if state.waves is None:
         return ""

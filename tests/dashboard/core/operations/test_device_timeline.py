@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
+from warpladder.dashboard.core.operations.program import DeviceTimeline
 
 
 def timeline(work: Sequence[Sequence[int]], waits: Sequence[Sequence[int]] = ()) -> DeviceTimeline:

@@ -13,7 +13,6 @@ from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.cuda import disassembly
-from warpladder.dashboard.core import what_if
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.views.why.occupancy import query
@@ -72,14 +71,14 @@ def test_the_sentence_has_the_limits_of_both_choices(data: RunData) -> None:
         each for each in query.launch_names(data, WORKLOAD, CASE).items() if "tile=64,threads=256" in each[0]
     )
     assert name == "v11_swizzled_tile [tile=64,threads=256]"
-    same = what_if.what_if(kernel, "9.0", 132, 40, 16384, 256)
+    same = query.what_if(kernel, "9.0", 132, 40, 16384, 256)
     assert same is not None
     assert query.answer(same, name) == f"{name}: 75.0 % of the warps, limited by registers"
     assert list(query.compared(same)["choice"]) == ["as it is"]
-    fewer = what_if.what_if(kernel, "9.0", 132, 32, 16384, 256)
+    fewer = query.what_if(kernel, "9.0", 132, 32, 16384, 256)
     assert fewer is not None
     assert query.answer(fewer, name).endswith("; the other choice: 100 % of the warps, limited by registers and warps")
-    none = what_if.what_if(kernel, "9.0", 132, 255, 16384, 1024)
+    none = query.what_if(kernel, "9.0", 132, 255, 16384, 1024)
     assert none is not None
     assert query.answer(none, name).endswith("the other choice: no block fits, for want of registers")
     assert list(query.compared(none)["choice"]) == ["as it is", "other choice"]
