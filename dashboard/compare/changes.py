@@ -369,7 +369,6 @@ _Key = tuple[str, str, str, str, str, str, int]
 
 
 def _timed(side: Side, other: Side, options: Options) -> Iterator[tuple[_Key, SampledCell]]:
-    """The cells of a side that the options ask for."""
     data = reading(side.data).data
     every = cells(data)
     every = every[(every["n"] > 0) & (every["status"] == "ok")]

@@ -157,7 +157,6 @@ class JobComparison:
 
     @property
     def changes(self) -> tuple[JobChange, ...]:
-        """All rows."""
         return (*self.figures, *self.kernels)
 
     @property

@@ -153,7 +153,6 @@ class Levels(NamedTuple):
         return medians_of_columns(self.logs.T)
 
     def at(self, place: int) -> Level:
-        """The level of one cell."""
         logs = self.logs[place]
         known = logs[np.isfinite(logs)]
         return Level(
@@ -380,7 +379,6 @@ class Medians:
 
     @cached_property
     def places(self) -> Mapping[TimedCell, int]:
-        """The place of each cell."""
         return {cell: place for place, cell in enumerate(self.cells)}
 
 

@@ -177,7 +177,6 @@ _TYPES: Final = get_type_hints(Cell)
 
 
 def records(frame: pd.DataFrame) -> list[Cell]:
-    """The rows of a frame as cells."""
     names = [str(name) for name in frame.columns]
     estimates = {name: columns for name in names if set(columns := Estimate.names(name)) <= set(names)}
     ends = {end for columns in estimates.values() for end in columns[1:]}

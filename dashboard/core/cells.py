@@ -284,7 +284,6 @@ def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFram
 
 
 def in_timing(frame: pd.DataFrame, workload: str, timing: Timing) -> pd.DataFrame:
-    """The rows of a workload in one timing."""
     chosen = (frame["workload"] == workload) & (frame["scope"] == timing.scope) & (frame["cache"] == timing.cache)
     return frame[chosen]
 

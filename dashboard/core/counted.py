@@ -157,7 +157,6 @@ def steps(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd.Da
 
 
 def _precisions(data: RunData, workload: str) -> pd.Series:
-    """The precision of each variant."""
     return data.variants.loc[data.variants["workload"] == workload].set_index("variant")["precision"]
 
 

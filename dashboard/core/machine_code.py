@@ -46,12 +46,10 @@ class Kernel:
 
     @property
     def blocks(self) -> int:
-        """Blocks of the launch."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property

@@ -145,7 +145,6 @@ class Facts:
 
     @property
     def timed(self) -> bool:
-        """Whether the run has samples."""
         return "samples" in self.tables
 
     def has(self, need: Need) -> bool:
@@ -336,7 +335,6 @@ def first_workload(every: Iterable[ListedRun], device: str, need: Need = Need.TI
 
 @_once
 def workloads(every: Iterable[ListedRun], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
-    """The names of the workloads for which a run of the device has what is needed."""
     suited = (each for each in every if each.facts.device == device and each.facts.has(need))
     count = Counter(name for each in suited for name, has in each.facts.workloads.items() if has.cells)
     names = (name for name, runs in count.items() if runs >= _least_runs(need))

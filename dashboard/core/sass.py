@@ -100,7 +100,6 @@ class Instruction:
 
     @cached_property
     def unit(self) -> Unit:
-        """The unit that executes it."""
         name = self.opcode.split(".")[0]
         if name == "HFMA2" and _CONSTANT.search(self.text):
             return Unit.MOVE

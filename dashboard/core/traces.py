@@ -116,7 +116,6 @@ class Traces:
         return tuple(np.concatenate(part) for part in parts)
 
     def length(self, table: str) -> int:
-        """Rows of a table."""
         return self._run.rows(table) if self._run else 0
 
     def at(self, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:

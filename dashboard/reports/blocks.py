@@ -93,7 +93,6 @@ def _hover(point: Cell) -> str:
 
 
 def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
-    """The charts in an export."""
     frame = block_sensitivity(data, workload)
     if len(frame):
         yield chart(frame, look)

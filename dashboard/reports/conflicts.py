@@ -138,6 +138,5 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """The charts in an export."""
     if WORKLOAD in data.workloads:
         yield chart(bank_conflict_table(), look)

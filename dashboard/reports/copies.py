@@ -174,7 +174,6 @@ def _differing_parts(cases: list[str]) -> dict[str, str]:
 
 
 def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
-    """The charts in an export."""
     frame = with_and_without_copies(data, workload)
     if len(frame):
         _, size = sizes_to_choose(frame, workload)

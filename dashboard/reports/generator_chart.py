@@ -334,7 +334,6 @@ def _execution_hover(row: dict[Any, Any]) -> str:
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """The charts in an export."""
     frame = generator.generations(data)
     if frame.empty:
         return

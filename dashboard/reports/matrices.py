@@ -87,7 +87,6 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """The charts in an export."""
     frame = matrix_and_tensor(data)
     if len(frame):
         yield chart(frame, look)

@@ -96,7 +96,6 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
 
 
 def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
-    """The charts in an export."""
     frame = overheads(data, workload)
     if len(frame):
         yield chart(frame, look, workload)

@@ -170,7 +170,6 @@ def _hover(row: dict[Any, Any]) -> str:
 
 
 def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
-    """The charts in an export."""
     frame = phases(data, workload)
     if len(frame):
         yield chart(frame[frame["case"] == frame["case"].iloc[-1]], look, workload)

@@ -65,7 +65,6 @@ def timed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _route(rows: pd.DataFrame) -> dict[str, Any]:
-    """The row of one route, from its cells."""
     call, in_a_row, report = (_estimate(rows, case, "operation", "hot") for case in (ONE_CASE, ROW_CASE, REPORT_CASE))
     device = _estimate(rows, ROW_CASE, "device", "hot")
     steps = {name: _estimate(rows, REPORT_CASE, scope, "cold").value for scope, name in STEPS.items()}
@@ -149,7 +148,6 @@ def _hover(row: dict[Any, Any], kind: str, words: str) -> str:
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """The charts in an export."""
     frame = routes(data)
     if len(timed(frame)):
         yield chart(timed(frame), look)

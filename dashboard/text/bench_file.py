@@ -260,7 +260,6 @@ def _unread(operator: str, parameter: str) -> bool:
 
 
 def _described(operator: str, parameter: str, argument: "Tensor | list[Tensor]", indent: str) -> Iterator[str]:
-    """A tensor, or a list of tensors in lines."""
     first = argument if isinstance(argument, Tensor) else argument[0]
     positive = parameter in aten.POSITIVE or aten.plain(operator).rstrip("_") in aten.OF_POSITIVE
     more = ", positive=True" if positive and first.dtype not in aten.WHOLE else ""

@@ -124,7 +124,6 @@ class Parts:
         return self.times[name] / self.span_ns if self.span_ns else 0.0
 
     def words(self, name: str) -> str:
-        """The words of a class."""
         return (CLASSES | ({} if self.known else _OUTSIDE))[name]
 
     @property

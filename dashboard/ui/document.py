@@ -114,7 +114,6 @@ def _place(chart: Chart) -> str:
 
 
 def chart_page(chart: Chart) -> str:
-    """One chart as a page of its own."""
     return page(chart.title, section(chart), [chart])
 
 
@@ -129,7 +128,6 @@ def section(chart: Chart) -> str:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """A frame as a table, without its index."""
     return table_of_rows(list(frame.columns), frame.itertuples(index=False, name=None))
 
 

@@ -59,7 +59,6 @@ class PinnedBaseline:
 
 
 def chosen() -> PinnedBaseline | None:
-    """The pinned baseline of this session, or None."""
     pin: PinnedBaseline | None = st.session_state.get(_CHOSEN)
     return pin
 

@@ -444,7 +444,6 @@ def height(frame: pd.DataFrame, most: int = _MOST_ROWS, scrolled_px: int = _TABL
 
 
 def number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
-    """A column of numbers."""
     return st.column_config.NumberColumn(label, format=style, help=help)
 
 

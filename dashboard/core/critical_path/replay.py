@@ -106,7 +106,6 @@ class _Nodes:
     gain: list[Gains | None]
 
     def end(self, node: int, gain: Gains) -> None:
-        """End a node with a gain at its start."""
         if self.name[node] != NONE:
             gain = gain.copy()
             gain[self.name[node]] += self.saved_ns[node]

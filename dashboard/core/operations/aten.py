@@ -508,5 +508,4 @@ def flat(arguments: Any) -> Any:
 
 
 def tensors_of(arguments: Any) -> list[Tensor]:
-    """The tensors among arguments, also in lists."""
     return [each for each in flat(arguments) if isinstance(each, Tensor)]

@@ -86,7 +86,6 @@ class Forecast:
 
     @property
     def step_ns(self) -> float:
-        """The step as it is."""
         return self.steps_ns.value
 
     @property

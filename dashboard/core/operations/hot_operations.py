@@ -184,7 +184,6 @@ class Choice(NamedTuple):
 
     @property
     def leaves_out(self) -> bool:
-        """Whether some operations are not wanted."""
         return bool(self.operator or self.kernel or self.within or self.together)
 
     @property

@@ -304,7 +304,6 @@ class DeviceWork:
         self.called, self.call, self.has_launch = self.start, np.full(len(self.start), -1), np.zeros(len(self.start), bool)
 
     def launched_by(self, calls: Calls, run: Run) -> None:
-        """Find the launches."""
         api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns", "name"])
         at = Launches(integers(api["process"]), integers(api["correlation"])).of(self.process, self.correlation)
         known = np.flatnonzero(at != NONE)

@@ -42,7 +42,6 @@ _COLUMNS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     if not runs.load(run).job:
         widgets.no_job(run)
     together = False

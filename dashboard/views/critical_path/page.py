@@ -14,7 +14,6 @@ from warpladder.data import store
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     if not runs.load(run).job:
         widgets.no_job(run)
     try:

@@ -57,7 +57,6 @@ class _ShownLine:
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page of the kind of the run."""
     data = runs.load(run)
     own = sorted(_lines(runs.chosen_name(), run, frozenset(data.workloads)), key=lambda each: each.line.best.workload)
     if "ranks" in run.tables:

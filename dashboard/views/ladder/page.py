@@ -24,7 +24,6 @@ _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("s
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)

@@ -103,7 +103,6 @@ class _Chosen:
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     data = runs.load(run)
     if not data.code or not (known := data.code.workloads):
         _no_code(data)

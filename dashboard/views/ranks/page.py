@@ -18,7 +18,6 @@ _AS: Final = {"share": "% of span", "time": "time"}
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     if not runs.load(run).job:
         widgets.no_job(run)
     look = runs.look_of(run, widgets.theme())

@@ -197,7 +197,6 @@ def _of_devices(data: RunData) -> str:
 
 
 def devices(data: RunData) -> int:
-    """Devices of all ranks."""
     return len(data.job.frame("rank_devices", "rank"))
 
 

@@ -23,7 +23,6 @@ _METRICS: Final[dict[str, str]] = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     with widgets.controls():
         workload = widgets.choose_workload(run)
         timing = widgets.choose_timing(run, workload)

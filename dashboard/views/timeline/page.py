@@ -69,7 +69,6 @@ _OF_KERNELS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     lanes: Lanes | None = runs.share(runs.as_recorded(run), build) if runs.load(run).traces else None
     if lanes is None:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
@@ -194,7 +193,6 @@ def _search(run: store.Run, shown: Sequence[Lane]) -> Search:
 def _search_hits(
     run: store.Run, lanes: Lanes, search: Search, window: queries.Window, chosen: ChosenEvent | None
 ) -> SearchHits:
-    """The hits of a search for the canvas."""
     empty = SearchHits(text=search.text, regex=search.regex, total=0, place=-1, marks=[], error="")
     if not search.text:
         return empty

@@ -70,7 +70,6 @@ def parse(text: str, traces: Traces) -> ChosenEvent | None:
 
 
 def chosen_of(lanes: Lanes, lane: Lane, row: int) -> ChosenEvent:
-    """A row of a lane as a row of its table."""
     if lane.kind == "device":
         return ChosenEvent("kernels", row) if row < lanes.kernels else ChosenEvent("memory_ops", row - lanes.kernels)
     return ChosenEvent("ranges" if lane.kind == "ranges" else "api_calls", row)

@@ -29,7 +29,6 @@ _COLUMNS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     tables = runs.load(run).traces.tables
     if "memory_ops" not in tables:
         why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""

@@ -28,7 +28,6 @@ _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     found = runs.ask(run, query.verdict, ROOT)
     st.markdown(f"## {plain(found.sentence)}")
     topics = {

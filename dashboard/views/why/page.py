@@ -26,7 +26,6 @@ _WORK: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     counted_ones = (name for name in runs.load(run).workloads if counted_run.find(run, name))
     workload = widgets.choose_workload(run, default=next(counted_ones, None))
     found = counted_run.find(run, workload)

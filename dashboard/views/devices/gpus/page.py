@@ -25,7 +25,6 @@ _HOW_TO_RECORD: Final = f"warpladder record {' '.join(detail.ON_SEVERAL_GPUS)} -
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     workloads = runs.ask(run, cells.scaled_workloads)
     if not workloads:
         _of_one()

@@ -25,7 +25,6 @@ _HELP: Final = (
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     with widgets.controls():
         computing = (name for name in runs.load(run).workloads if runs.ask(run, queries.computes, name))
         workload = widgets.choose_workload(run, default=next(computing, None))

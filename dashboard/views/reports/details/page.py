@@ -70,7 +70,6 @@ class _Section:
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     with (controls := widgets.controls()):
         name = state.choose(
             "topic", "Table", list(_SECTIONS), default=_first(run), text=lambda name: _SECTIONS[name][0], style="segmented"

@@ -27,7 +27,6 @@ _COLUMNS = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     with widgets.controls():
         reports, workloads = list(figures.reports()), set(runs.load(run).workloads)
         of_run = next((name for name in reports if workloads & set(_figures(name)["workload"])), None)

@@ -62,7 +62,6 @@ def _other(offer: Shipment) -> str:
 
 
 def title(contest: Contest, shipped: Shipment) -> str:
-    """The title of the chart."""
     where = f"{contest.workload}, {word(contest.precision)}"
     if shipped.worst.value <= 0:
         return f"{where}: {names(shipped)} {'is' if len(shipped.variants) == 1 else 'are'} never slower than the best"

@@ -52,7 +52,6 @@ def _dispatched(
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     choices = _choices(run)
     contest, offers = runs.ask(run, _ranked, choices)
     if choices.judge == "energy" and not contest.has_energy:

@@ -35,7 +35,6 @@ _LEADING: Final = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "API calls"}
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     extent = _extent(run)
     available = runs.ask(run, trace_sums.available, extent)
     if not available:

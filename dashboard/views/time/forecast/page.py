@@ -24,7 +24,6 @@ _MOST_OTHERS: Final = 20
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     if not runs.ask(run, queries.has_work):
         widgets.no_operators(run)
     with widgets.controls():

@@ -71,7 +71,6 @@ _OF_KERNELS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     if not runs.load(run).traces.has_operators:
         widgets.no_operators(run)
     by = _by(run)

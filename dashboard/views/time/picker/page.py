@@ -32,7 +32,6 @@ _BY_TIME_HELP: Final = (
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     if "ranges" not in run.tables:
         widgets.no_trace(run, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
     suggestions = runs.ask(runs.as_recorded(run), query.suggestions)

@@ -74,7 +74,6 @@ _FINDINGS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     known = runs.ask(run, counters.counted_workloads)
     if not known:
         _no_counters(run)

@@ -15,7 +15,6 @@ _COMMAND: Final = "warpladder why {} --variant {} --case {}"
 
 
 def draw(run: store.Run) -> None:
-    """Draw the section."""
     every = runs.load(run).workloads
     looked_into = (name for name in every if counted_run.find(run, name, Need.EXPERIMENTS, query.cells))
     workload = widgets.choose_workload(run, default=next(looked_into, None))

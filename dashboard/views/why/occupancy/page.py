@@ -32,7 +32,6 @@ _COLUMNS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
     data = runs.load(run)
     with_code, limits = data.code.workloads, query.limits_of_run(data)
     if not with_code or limits is None:

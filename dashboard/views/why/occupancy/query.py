@@ -93,7 +93,6 @@ def what_if(kernel: Kernel, capability: str, sms: int, registers: int, shared_by
 
 
 def resident(limits: Limits, choice: Choice, kernel: Kernel, sms: int) -> Resident:
-    """The blocks that are resident with a choice."""
     result = _of(limits, choice)
     grid = -(-kernel.blocks * kernel.threads // choice.threads)
     return Resident(choice, result, waves(grid, result.blocks, sms) if result.blocks and sms else None)
