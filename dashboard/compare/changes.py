@@ -17,7 +17,7 @@ from warpladder.dashboard.compare.in_rounds import InRounds
 from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing, name_on
-from warpladder.dashboard.core.cells import best_config, cells, timings
+from warpladder.dashboard.core.cells import best_config, cells, in_timing, timings
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_data import RunData
@@ -394,8 +394,7 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
     for workload in data.workloads:
         own, of_other = timings(data, workload), timings(other, workload)
         for timing in ([each for each in own if each in of_other] or own)[:1]:
-            same = (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
-            mask |= (every["workload"] == workload) & same
+            mask[in_timing(every, workload, timing).index] = True
     return mask
 
 

@@ -288,9 +288,9 @@ def in_timing(frame: pd.DataFrame, workload: str, timing: Timing) -> pd.DataFram
     return frame[chosen]
 
 
-def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str) -> pd.DataFrame:
+def select(frame: pd.DataFrame, workload: str, case: str, timing: Timing) -> pd.DataFrame:
     """The rows of `cells` of one case in one timing."""
-    chosen = in_timing(frame, workload, Timing(scope, cache))
+    chosen = in_timing(frame, workload, timing)
     return chosen[chosen["case"] == case].reset_index(drop=True)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Cell, Entry, Timing, records
-from warpladder.dashboard.core.cells import cells, timings
+from warpladder.dashboard.core.cells import cells, in_timing, timings
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_ratio
 from warpladder.dashboard.core.run_data import RunData
@@ -25,10 +25,9 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
         the fastest block, paired by round.
     """
     known_timings = timings(data, workload)
-    every = cells(data)
     timing = known_timings[0] if known_timings else Timing("", "")
-    timed = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
-    timed &= (every["n"] > 0) & every["size_rank"].notna()
+    every = in_timing(cells(data), workload, timing)
+    timed = (every["n"] > 0) & every["size_rank"].notna()
     rows = every[timed & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)]
     rows = rows[rows.groupby(["variant", "case"])["config"].transform("nunique") > 1]
     rows = rows.assign(block=rows["config"].str.extract(_BLOCK_CONFIG.pattern, expand=False).astype(int))

@@ -6,7 +6,7 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Timing, records
-from warpladder.dashboard.core.cells import cells, charted_cases, timings
+from warpladder.dashboard.core.cells import cells, charted_cases, in_timing, timings
 from warpladder.dashboard.core.numbers import format_estimate, format_rate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, text, ticks
@@ -29,18 +29,12 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
         `size_value` (see `axes.charted_cases`) and `what` (`2-D`, `3-D` or `copy`). Empty where the run lacks one of the two
         kinds.
     """
-    every = cells(data)
     known_timings = timings(data, WORKLOAD)
     timing = known_timings[0] if known_timings else Timing("", "")
     cases = charted_cases(data, WORKLOAD)
     cases = cases[cases["series"] == "perm=021"][["case", "size", "size_value"]]
-    rows = every[
-        (every["workload"] == WORKLOAD)
-        & (every["scope"] == timing.scope)
-        & (every["cache"] == timing.cache)
-        & (every["n"] > 0)
-        & every["variant"].isin(MATRIX_AND_TENSOR)
-    ].merge(cases, on="case")
+    rows = in_timing(cells(data), WORKLOAD, timing)
+    rows = rows[(rows["n"] > 0) & rows["variant"].isin(MATRIX_AND_TENSOR)].merge(cases, on="case")
     rows["what"] = rows["variant"].map(MATRIX_AND_TENSOR)
     if not {"2-D", "3-D"} <= set(rows["what"]):
         return rows.iloc[:0]

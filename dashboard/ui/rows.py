@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pandas as pd
-import streamlit as st
 
 from warpladder.dashboard.core.numbers import NOTHING
+from warpladder.dashboard.ui.component import component
 
 _HERE: Final = Path(__file__).resolve().parent
 _HTML: Final = '<div class="rows" role="grid"></div>'
@@ -62,7 +62,7 @@ def show(
         "rows": [list(row) for row in zip(*(_cells(texts[name], each) for name, each in columns.items()), strict=True)],
         "order": [_sortable(values[name]) if values and name in values else None for name in columns],
     }
-    opened = _component()(key=key, data=data, on_opened_change=lambda: None).opened
+    opened = component(_HERE, "rows", _HTML, ("rows.js", "rows.css"))(key=key, data=data, on_opened_change=lambda: None).opened
     return opened if isinstance(opened, int) and 0 <= opened < len(texts) else None
 
 
@@ -75,9 +75,3 @@ def _cells(column: "pd.Series[Any]", shown: Column) -> list[Any]:
 def _sortable(values: Sequence[Any]) -> list[Any]:
     """Numbers and texts that JSON has; None for what is not known, which comes last."""
     return [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
-
-
-@st.cache_resource(show_spinner=False)
-def _component() -> Any:
-    script, style = ((_HERE / name).read_text(encoding="utf-8") for name in ("rows.js", "rows.css"))
-    return st.components.v2.component("warpladder_rows", html=_HTML, js=script, css=style)

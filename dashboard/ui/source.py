@@ -5,12 +5,13 @@ Streamlit's `st.code` loads 1.5 MB for the languages of its highlighter, and col
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import streamlit as st
 from pygments import lex
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
+
+from warpladder.dashboard.ui.component import component
 
 _HERE: Final = Path(__file__).resolve().parent
 #: Names, punctuation and white space, which have no colour. So many elements would take the browser long.
@@ -25,7 +26,9 @@ def show(key: str, code: str, language: str, height: int | None = None) -> None:
         language: a name of Pygments, such as `cuda`.
         height: in pixels; a longer text is scrolled. As high as the text when None.
     """
-    _component()(key=f"source {key}", data={"tokens": _tokens(code, language), "height": height})
+    component(_HERE, "source", _HTML, ("source.js", "source.css"))(
+        key=f"source {key}", data={"tokens": _tokens(code, language), "height": height}
+    )
 
 
 @lru_cache(maxsize=64)
@@ -40,9 +43,3 @@ def _tokens(code: str, language: str) -> list[tuple[str, str]]:
         else:
             joined.append((name, text))
     return joined
-
-
-@st.cache_resource(show_spinner=False)
-def _component() -> Any:
-    script, style = ((_HERE / name).read_text(encoding="utf-8") for name in ("source.js", "source.css"))
-    return st.components.v2.component("warpladder_source", html=_HTML, js=script, css=style)

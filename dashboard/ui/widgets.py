@@ -15,6 +15,7 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.trace import picked as of_ranges
 from warpladder.dashboard.ui import document, images, pages, runs, state, tables
+from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import plain, short
@@ -35,6 +36,7 @@ _FORMATS: Final = {
     **dict.fromkeys(("ratio", "low", "high"), "%.4f"),
     **dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance"), "%.2g"),
 }
+_HERE: Final = Path(__file__).resolve().parent
 _PATTERN_CHARACTERS: Final = 44
 _PAGE: Final = "title of the page"
 _SECTION: Final = "section of the page"
@@ -388,10 +390,13 @@ def show_chart(chart: Chart, *, on_click: Callable[[Any], None] | None = None) -
     """
     st.markdown(f"## {plain(chart.title)}")
     name = f"chart {chart.name}"
-    clicked = {"on_clicked_change": partial(_clicked, name, on_click)} if on_click else {}
+    clicked = {"on_clicked_change": lambda: on_click(st.session_state[name]["clicked"])} if on_click else {}
     height = int(chart.figure.layout.height)
     data = {"figure": chart.json, "height": height, "title": chart.title, "config": _CONFIG}
-    _plotly()(key=name, data=data, height=height, **clicked)
+    # `st.plotly_chart` would draw each chart three times; `chart.js` draws it once.
+    component(_HERE, "chart", '<div class="warpladder-chart"></div>', ("chart.js",), isolate_styles=False)(
+        key=name, data=data, height=height, **clicked
+    )
     st.caption(plain(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if words := meanings(chart.note):
@@ -400,18 +405,6 @@ def show_chart(chart: Chart, *, on_click: Callable[[Any], None] | None = None) -
         with st.popover("Data", type="tertiary"):
             table(chart.data)
         downloads(chart.name, lambda: chart)
-
-
-def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
-    on_click(st.session_state[name]["clicked"])
-
-
-@st.cache_resource(show_spinner=False)
-def _plotly() -> Any:
-    """Charts as `chart.js` draws them: once. `st.plotly_chart` draws each chart three times."""
-    script = Path(__file__).with_name("chart.js").read_text(encoding="utf-8")
-    html = '<div class="warpladder-chart"></div>'
-    return st.components.v2.component("warpladder_chart", html=html, js=script, isolate_styles=False)
 
 
 def table(frame: pd.DataFrame, **options: Any) -> Any:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -17,6 +17,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, label_of
 from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui import pinned, runs, source, state, widgets
+from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.template import tones
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import chart, query
@@ -263,14 +264,7 @@ def _sources(other: store.Run, run: store.Run, cell: Change, comparison: Compari
     tone = tones(widgets.theme())
     colors = {"gone": tone.bad, "come": tone.good, "muted": tone.muted, "grid": tone.grid}
     data = {"rows": [asdict(row) for row in rows], "headings": list(headings), "colors": colors}
-    _side_by_side()(key="compared sources", data=data)
-
-
-@st.cache_resource(show_spinner=False)
-def _side_by_side() -> Any:
-    """Two sources that scroll together. The browser writes each text as text, so that nothing in a source is markup."""
-    script, style = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("sources.js", "sources.css"))
-    return st.components.v2.component("warpladder_sources", html=_SOURCES, js=script, css=style)
+    component(Path(__file__).parent, "sources", _SOURCES, ("sources.js", "sources.css"))(key="compared sources", data=data)
 
 
 def _counters(other: store.Run, run: store.Run, cell: Change) -> None:

@@ -9,7 +9,7 @@ from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, add_energy, precisions, steps, with_speedups
 from warpladder.dashboard.core import why
 from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Estimate, Timing, records, with_estimates
-from warpladder.dashboard.core.cells import best_config, cells, is_trusted, select
+from warpladder.dashboard.core.cells import best_config, cells, in_timing, is_trusted, select
 from warpladder.dashboard.core.run_data import RunData
 
 
@@ -27,7 +27,7 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
           or faster.
     """
     every = cells(data)
-    best = best_config(select(every, workload, case, timing.scope, timing.cache))
+    best = best_config(select(every, workload, case, timing))
     frame = pd.concat([best, _without_samples(every, workload, case, timing)], ignore_index=True)
     frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
@@ -150,8 +150,7 @@ def _without_samples(every: pd.DataFrame, workload: str, case: str, timing: Timi
     Host variants count only in a timing that has host samples, since they have no device time.
     """
     of_case = every[(every["workload"] == workload) & (every["case"] == case)]
-    of_timing = every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
-    if not (of_timing["kind"] == "host").any():
+    if not (in_timing(every, workload, timing)["kind"] == "host").any():
         of_case = of_case[of_case["kind"] != "host"]
     usable = of_case.loc[of_case["status"] == "ok", "variant"].unique()
     failed = of_case[~of_case["variant"].isin(usable) & (of_case["n"] == 0)]
@@ -168,7 +167,7 @@ def error_and_time(data: RunData, workload: str, case: str, timing: Timing) -> p
     Returns:
         Rows of `cells` with `on_front`: no other variant is both as fast and as exact, and better in one of the two.
     """
-    best = best_config(select(cells(data), workload, case, timing.scope, timing.cache))
+    best = best_config(select(cells(data), workload, case, timing))
     on_device = best[best["role"].isin(["rung", "peer"])]
     best = on_device if len(on_device) else best[best["role"] == "host"]
     frame = best[best["rel_l2_error"].notna()].sort_values(["median_ns", "rel_l2_error"], kind="stable")

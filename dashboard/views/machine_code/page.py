@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import streamlit as st
 
@@ -13,6 +13,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.core.sass import Code
 from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Theme, palette, tones
 from warpladder.dashboard.ui.text import cut, plain
@@ -23,6 +24,7 @@ from warpladder.data import store
 from warpladder.data.naming import CellName
 
 _TOPICS: Final = {"source": "Source and SASS", "mix": "Mix and loops", "difference": "Difference"}
+_HERE: Final = Path(__file__).resolve().parent
 _COUNT: Final = "warpladder record {workload} --counters"
 _THIS: Final = "this run"
 _KERNEL_LENGTH: Final = 70
@@ -197,7 +199,7 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
         "colors": _colors(widgets.theme()),
         "ptx": ptx,
     }
-    _component("warpladder_code", _CODE, "listing.js")(key="source and machine code", data=data)
+    component(_HERE, "code", _CODE, ("rows.js", "listing.js", "code.css"))(key="source and machine code", data=data)
     if not heats:
         command = _COUNT.format(workload=chosen.cell.workload)
         st.caption(
@@ -254,7 +256,9 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
         "legend": [str(each) for each in Family],
         "colors": _colors(widgets.theme()),
     }
-    _component("warpladder_code_difference", _DIFFERENCE, "difference.js")(key="difference of machine code", data=data)
+    component(_HERE, "code_difference", _DIFFERENCE, ("rows.js", "difference.js", "code.css"))(
+        key="difference of machine code", data=data
+    )
     for letter, each in (("A", a), ("B", chosen)):
         st.caption(plain(f"{letter}: {each.name}: {_resources(each.kernel)}"))
     if len(changed):
@@ -311,12 +315,3 @@ def _colors(theme: Theme) -> dict[str, str]:
     tone, colors = tones(theme), palette(theme)
     of_families = {"family0": colors[0], "family1": tone.bad, "family2": tone.muted, "family3": tone.text}
     return {**of_families, "heat": colors[4], "muted": tone.muted, "grid": tone.grid, "gone": tone.bad, "come": tone.good}
-
-
-@st.cache_resource(show_spinner=False)
-def _component(name: str, html: str, script: str) -> Any:
-    """Lists of which the browser draws the visible rows only. It writes each text as text, so that nothing in a source is markup."""
-    rows, script, style = (
-        Path(__file__).with_name(each).read_text(encoding="utf-8") for each in ("rows.js", script, "code.css")
-    )
-    return st.components.v2.component(name, html=html, js=f"{rows}\n{script}", css=style)

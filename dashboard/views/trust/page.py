@@ -10,7 +10,7 @@ from warpladder.dashboard.compare import suspect, within_run
 from warpladder.dashboard.compare.suspect import WIDE, unsteady
 from warpladder.dashboard.compare.within_run import noise_floors
 from warpladder.dashboard.core import cells
-from warpladder.dashboard.core.cells import baselines
+from warpladder.dashboard.core.cells import baselines, select
 from warpladder.dashboard.core.numbers import format_measure, significant
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import other_device, runs, state, widgets
@@ -127,8 +127,7 @@ def _samples(run: store.Run) -> None:
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
         timing = widgets.choose_timing(run, workload)
-        here = frame[(frame["workload"] == workload) & (frame["case"] == case)]
-        here = here[(here["scope"] == timing.scope) & (here["cache"] == timing.cache)]
+        here = select(frame, workload, case, timing)
         if here.empty:
             widgets.nothing(
                 f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",

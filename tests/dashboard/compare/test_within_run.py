@@ -24,7 +24,7 @@ FIRST = Baseline("v01_a", "", 1, "")
 
 
 def steps(data: RunData) -> list[within_run.Step]:
-    return within_run.steps(data, "w", "n=1", COLD, best_config(select(cells(data), "w", "n=1", COLD.scope, COLD.cache)))
+    return within_run.steps(data, "w", "n=1", COLD, best_config(select(cells(data), "w", "n=1", COLD)))
 
 
 def ladder_run() -> RunData:

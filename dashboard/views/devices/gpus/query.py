@@ -12,7 +12,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, noise_of, verdict
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records, with_estimates
-from warpladder.dashboard.core.cells import best_config, cells, charted_cases, doubt, is_trusted
+from warpladder.dashboard.core.cells import best_config, cells, charted_cases, doubt, in_timing, is_trusted
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import NCCL_ALLREDUCE, Phase
@@ -91,10 +91,7 @@ def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
 @lru_cache(maxsize=8)
 def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     joined = _joined(data, workload)
-    every = cells(joined)
-    best = best_config(
-        every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
-    )
+    best = best_config(in_timing(cells(joined), workload, timing))
     frame = best.drop(columns="size_rank").merge(charted_cases(data, workload)[_OF_CASE], on="case")
     frame["ranks"] = frame["gpus"].astype(int).clip(lower=1)
     if not (frame["ranks"] > 1).any():
@@ -290,11 +287,8 @@ def _noise(joined: RunData, *rows: Cell) -> float:
 
 def _skew(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """`skew` with its interval by `_CELL`, of the samples of several ranks."""
-    raw = data.together
-    raw = raw[
-        (raw["workload"] == workload) & (raw["scope"] == timing.scope) & (raw["cache"] == timing.cache) & (raw["twin"] == 0)
-    ]
-    raw = raw.astype(dict.fromkeys(("variant", "config", "case"), str))
+    raw = in_timing(data.together, workload, timing)
+    raw = raw[raw["twin"] == 0].astype(dict.fromkeys(("variant", "config", "case"), str))
     ends = raw.groupby([*_CELL, "round", "position"])["duration_ns"].agg(["min", "max"]).reset_index()
     ends["value"] = 100 * (ends["max"] - ends["min"]) / ends["max"]
     return _medians(ends, _CELL, "skew").drop(columns="n")

@@ -8,7 +8,7 @@ import pandas as pd
 
 from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.cells import HOST, best_config, cells, charted_cases, measured, memory_of
+from warpladder.dashboard.core.cells import HOST, best_config, cells, charted_cases, in_timing, measured, memory_of
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.limits import BY_SIZE, COMPUTE, DEVICE_MIXES, HOST_MIXES, compute_ceiling, reads_and_writes
 from warpladder.data.names import Ceiling
@@ -145,10 +145,9 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
           the roof of the variant's precision;
         - `percent_of_roof`: an estimate, the rate over the roof; on paper this is the percent of floor where the run has no times by size.
     """
-    every, memory = cells(data), memory_of(data, on_gpu=data.on_gpu)
-    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    every, memory = in_timing(cells(data), workload, timing), memory_of(data, on_gpu=data.on_gpu)
     # The roofs belong to one device.
-    chosen &= every["role"].isin(_ROLES) & (every["gpus"].fillna(0) <= 1) & (every["flops"] > 0)
+    chosen = every["role"].isin(_ROLES) & (every["gpus"].fillna(0) <= 1) & (every["flops"] > 0)
     frame = every[chosen].merge(charted_cases(data, workload)[["case", "size", "size_value", "series"]], on="case", how="inner")
     if counted is None:
         moved = reads_and_writes(frame)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate
-from warpladder.dashboard.core.cells import cells, is_trusted
+from warpladder.dashboard.core.cells import cells, in_timing, is_trusted
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.views.sizes.ship.query import Contest, loss_of, mean_loss
@@ -253,11 +253,8 @@ def _at(data: RunData, contest: Contest, case: Cell, shipped: Sequence[Entry], t
 
 def _usable(data: RunData, contest: Contest, variants: Sequence[str]) -> dict[str, list[Entry]]:
     """Case -> every config of these variants that may be called best, on as many GPUs as the variant's place."""
-    every = cells(data)
-    chosen = (every["workload"] == contest.workload) & (every["status"] == "ok") & (every["n"] > 0)
-    chosen &= (
-        (every["scope"] == contest.timing.scope) & (every["cache"] == contest.timing.cache) & every["variant"].isin(variants)
-    )
+    every = in_timing(cells(data), contest.workload, contest.timing)
+    chosen = (every["status"] == "ok") & (every["n"] > 0) & every["variant"].isin(variants)
     rows: Any = every.loc[chosen & is_trusted(every), ["case", "variant", "config", "gpus"]].itertuples(index=False, name=None)
     entries: dict[str, list[Entry]] = {}
     for case, variant, config, gpus in rows:

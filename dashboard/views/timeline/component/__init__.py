@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import streamlit as st
 
+from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS
 
 _HERE: Final = Path(__file__).resolve().parent
 _MOST_STEPS: Final = 1_000
 _MOST_PINNED, _MOST_PLACE = 50, 1 << 20
-#: The scripts of the component, in the order in which they are joined: the browser cannot fetch a second one.
-_SCRIPTS: Final = ("figures.js", "search.js", "measure.js", "keys.js", "gestures.js", "timeline.js")
+_FILES: Final = ("figures.js", "search.js", "measure.js", "keys.js", "gestures.js", "timeline.js", "timeline.css")
 #: Keys and gestures by what they do, for the help of the page.
 KEYS: Final = (
     ("/", "search; Enter and Shift+Enter lead to the next and the previous hit"),
@@ -103,7 +103,7 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
         if parsed is not None:
             act(parsed)
 
-    _component()(key=key, data=data, on_act_change=acted)
+    component(_HERE, "timeline", _HTML, _FILES)(key=key, data=data, on_act_change=acted)
 
 
 def parse(sent: Any) -> Act | None:
@@ -134,9 +134,3 @@ def _pair(sent: Any) -> tuple[int, int]:
 def _text(sent: Any) -> str:
     """A text without the half characters that JSON may hold, and that no URL and no file may."""
     return str(sent)[:MOST_CHARACTERS].encode("utf-8", "ignore").decode()
-
-
-@st.cache_resource(show_spinner=False)
-def _component() -> Any:
-    *scripts, style = ((_HERE / name).read_text(encoding="utf-8") for name in (*_SCRIPTS, "timeline.css"))
-    return st.components.v2.component("warpladder_timeline", html=_HTML, js="\n".join(scripts), css=style)
