@@ -79,6 +79,7 @@ class RunData:
     Attributes:
         info: the row of table `run`.
         samples: samples of one process.
+        run: what tables that few pages need are read from, when they are first needed.
         together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
             never compares different numbers of GPUs by mistake.
         hidden: workloads with variants that no comparison shows, although others may be compared with them.
@@ -94,14 +95,24 @@ class RunData:
     samples: pd.DataFrame
     diagnostics: pd.DataFrame
     traces: Traces = field(default_factory=Traces)
-    code: MachineCode = field(default_factory=MachineCode)
-    job: Job = field(default_factory=Job)
-    experiments: Experiments = field(default_factory=Experiments)
+    run: store.Run | None = None
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     energy: pd.DataFrame = field(default_factory=lambda: NO_ENERGY)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
     hidden: frozenset[tuple[str, str]] = frozenset()
     selected_from: "RunData | None" = None
+
+    @cached_property
+    def code(self) -> MachineCode:
+        return MachineCode(self.run)
+
+    @cached_property
+    def job(self) -> Job:
+        return Job(self.run)
+
+    @cached_property
+    def experiments(self) -> Experiments:
+        return Experiments(self.run)
 
     @property
     def device(self) -> str:
@@ -234,9 +245,7 @@ def load(run: store.Run) -> RunData:
         hidden=frozenset(),
         selected_from=None,
         traces=Traces(run),
-        code=MachineCode(run),
-        job=Job(run),
-        experiments=Experiments(run),
+        run=run,
     )
 
 
