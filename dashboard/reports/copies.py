@@ -12,7 +12,7 @@ from warpladder.dashboard.core.numbers import format_ends, format_ratio
 from warpladder.dashboard.core.run_data import RunData, find_entry
 from warpladder.dashboard.reports.detail import SEQUENTIAL
 from warpladder.dashboard.ui.bars import panels
-from warpladder.dashboard.ui.template import Chart, Look, error_bars, samples, slug, text, ticks
+from warpladder.dashboard.ui.template import Chart, Look, bold_name, error_bars, samples, slug, text, ticks
 from warpladder.data import figures
 
 _COLUMNS: Final = [
@@ -153,10 +153,9 @@ def chart(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Cha
 
 
 def _copies_hover(row: dict[Any, Any]) -> str:
-    config = f" [{text(row['config'])}]" if row["config"] else ""
     interval = text(format_ends(_speedup(row), format_ratio))
     return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: "
+        f"{bold_name(row['variant'], row['config'])}<br>{text(row['title'])}<br>speedup: "
         f"<b>{text(format_ratio(row['speedup']))}</b> ({interval})<br>"
         f"{text(row['case'])} · {text(Timing(row['scope'], row['cache']).label(on_gpu=True))} · n = {row['n']}"
     )

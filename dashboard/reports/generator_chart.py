@@ -24,6 +24,7 @@ from warpladder.dashboard.ui.template import (
     Chart,
     Look,
     blank,
+    bold_name,
     error_bars,
     hatch,
     palette,
@@ -183,7 +184,10 @@ def _share(row: dict[Any, Any], part: str) -> float:
 
 
 def _hover(row: dict[Any, Any], part: str, share: float) -> str:
-    lines = [f"{_name(row)}<br>{text(row['title'])}", f"{part}: <b>{text(format_percent(100 * share))}</b>"]
+    lines = [
+        f"{bold_name(row['variant'], row['config'])}<br>{text(row['title'])}",
+        f"{part}: <b>{text(format_percent(100 * share))}</b>",
+    ]
     if row["transfer"] != generator.OVERLAPPED:
         lines[-1] += f", {text(format_duration(row[part]))}"
     else:
@@ -200,14 +204,9 @@ def _hover(row: dict[Any, Any], part: str, share: float) -> str:
 def _whole_hover(row: dict[Any, Any]) -> str:
     ends = format_ends(Estimate.of(row, "median_ns"), format_duration)
     return (
-        f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> "
+        f"{bold_name(row['variant'], row['config'])}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> "
         f"({text(ends)})<br>{_how(row)}"
     )
-
-
-def _name(row: dict[Any, Any]) -> str:
-    config = f" [{text(row['config'])}]" if row["config"] else ""
-    return f"<b>{text(row['variant'])}</b>{config}"
 
 
 def _how(row: dict[Any, Any]) -> str:

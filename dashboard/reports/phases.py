@@ -12,7 +12,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.ranges import nearest, parents, range_ns
 from warpladder.dashboard.ui.bars import bars_of_shares
-from warpladder.dashboard.ui.template import Chart, Look, samples, slug, text
+from warpladder.dashboard.ui.template import Chart, Look, bold_name, samples, slug, text
 from warpladder.data.arrays import Int64s, lookup
 
 #: The command that records a run with phases.
@@ -162,9 +162,8 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
 
 
 def _hover(row: dict[Any, Any]) -> str:
-    config = f" [{text(row['config'])}]" if row["config"] else ""
     return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{row['part']}: "
+        f"{bold_name(row['variant'], row['config'])}<br>{text(row['title'])}<br>{row['part']}: "
         f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['mean_ns']))}<br>n = {row['n']}"
     )
 

@@ -473,14 +473,18 @@ def text(name: str) -> str:
     return html.escape(plain_line(str(name)), quote=False)
 
 
+def bold_name(variant: str, config: str) -> str:
+    """`<b>v05_mixed</b> [products=3]`, escaped: how a hover text begins."""
+    return f"<b>{text(variant)}</b>{f' [{text(config)}]' if config else ''}"
+
+
 def hover(cell: Cell, *figures: tuple[str, str]) -> str:
     """The hover text of a cell: its variant, its figures, and how they were measured.
 
     Args:
         figures: labels with formatted values, in order.
     """
-    config = f" [{cell.config}]" if cell.config else ""
-    lines = [f"<b>{text(cell.variant)}</b>{text(config)}", text(cell.title)]
+    lines = [bold_name(cell.variant, cell.config), text(cell.title)]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
     if not math.isnan(cell.rel_l2_error):
         lines.append(f"{text(word(cell.precision))}, relative error {text(format_error(cell.rel_l2_error))} against float64")

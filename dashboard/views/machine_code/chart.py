@@ -15,6 +15,7 @@ from warpladder.dashboard.ui.template import (
     Look,
     Theme,
     blank,
+    bold_name,
     hatch,
     name_rows,
     palette,
@@ -104,9 +105,8 @@ def _title(frame: pd.DataFrame, look: Look, workload: str) -> str:
 
 
 def _hover(variant: str, row: "pd.Series[Any]") -> str:
-    config = f" [{text(str(row['config']))}]" if row["config"] else ""
     counted = f"{row['count']} of {row['instructions']} instructions of the {row['part']}"
     return (
-        f"<b>{text(variant)}</b>{config}<br>{text(str(row['unit']))}: {counted}, <b>{row['percent']:.1f} %</b>"
+        f"{bold_name(variant, str(row['config']))}<br>{text(str(row['unit']))}: {counted}, <b>{row['percent']:.1f} %</b>"
         f"<br>{text(cut(str(row['kernel']), 80))}"
     )

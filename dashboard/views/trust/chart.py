@@ -12,7 +12,7 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.intervals import interval_kind
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_ratio, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, samples, slug, text, ticks, timing
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, bold_name, samples, slug, text, ticks, timing
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN, median_interval
 
 _MOST_MARKS: Final = 500
@@ -205,11 +205,10 @@ def in_words(row: dict[Any, Any], collector: str) -> str:
 
 
 def _hover(row: dict[Any, Any], collector: str) -> str:
-    config = f" [{row['config']}]" if row["config"] else ""
     ends = format_interval(format_ratio(row["low"]), format_ratio(row["high"]))
     return "<br>".join(
         [
-            f"<b>{text(row['variant'])}</b>{text(config)}",
+            bold_name(row["variant"], row["config"]),
             text(f"{row['case']}, {row['cache']} L2"),
             f"{text(collector)}: <b>{text(format_duration(row['median_ns']))}</b>, n = {row['n']}",
             f"{text(row['collector'])}: <b>{text(format_duration(row['other_ns']))}</b>, n = {row['other_n']}",

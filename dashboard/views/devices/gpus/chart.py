@@ -35,6 +35,7 @@ from warpladder.dashboard.ui.template import (
     Theme,
     add_points,
     blank,
+    bold_name,
     hatch,
     samples,
     slug,
@@ -312,8 +313,7 @@ def _draw_line(figure: go.Figure, line: list[Cell], look: Look, panel: _Panel, p
 
 
 def _hover(row: Cell, *figures: tuple[str, str]) -> str:
-    config = f" [{row.config}]" if row.config else ""
-    lines = [f"<b>{text(row.variant)}</b>{text(config)} on {_who(row)}", text(row.title)]
+    lines = [f"{bold_name(row.variant, row.config)} on {_who(row)}", text(row.title)]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
     return "<br>".join([*lines, f"{text(row.case)} · {text(_timing(row))} · n = {row.n}"])
 

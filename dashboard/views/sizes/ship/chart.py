@@ -11,7 +11,19 @@ from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Timing
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, samples, slug, spaced, text, ticks
+from warpladder.dashboard.ui.template import (
+    BESIDE,
+    Chart,
+    Look,
+    add_points,
+    blank,
+    bold_name,
+    samples,
+    slug,
+    spaced,
+    text,
+    ticks,
+)
 from warpladder.dashboard.views.sizes.ship import query
 from warpladder.dashboard.views.sizes.ship.code import doubts, title
 from warpladder.dashboard.views.sizes.ship.dispatch import axis_of
@@ -131,10 +143,9 @@ def _size_axis(figure: go.Figure, contest: Contest, at: dict[str, float], along:
 
 
 def _hover(place: Cell) -> str:
-    config = f" [{place.config}]" if place.config else ""
     tied = f", tied with {place.leader}" if place.variant != place.leader else ""
     lines = [
-        f"<b>{text(place.variant)}</b>{text(config)}",
+        bold_name(place.variant, place.config),
         f"slower by <b>{text(format_percent(loss_of(place.ratio).value))}</b> ({text(format_ends(loss_of(place.ratio), format_percent))})",
         f"median {text(format_estimate(place.median_ns, format_duration))}",
         text(f"group {place.group}{tied}"),

@@ -20,6 +20,7 @@ from warpladder.dashboard.ui.template import (
     Look,
     Theme,
     blank,
+    bold_name,
     hatch,
     name_rows,
     patterns,
@@ -186,7 +187,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     for reason, pattern in zip(reasons, patterns([colors[reason] for reason in reasons]), strict=True):
         reason_rows = [cells.get((*pair, reason)) for pair in pairs]
         hovers = [
-            f"<b>{text(row['variant'])}</b>{_config(row)}<br>{text(reason_name(reason))}: a warp {text(row['meaning'])}<br>"
+            f"{bold_name(row['variant'], row['config'])}<br>{text(reason_name(reason))}: a warp {text(row['meaning'])}<br>"
             f"<b>{text(significant(row['cycles']))} cycles</b>, {text(format_percent(row['percent']))} of its time"
             if row
             else ""
@@ -305,12 +306,8 @@ def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:
     return f"{look.device}, {case}; {how} {means if (frame['launches'] > 1).any() else ''}".rstrip()
 
 
-def _config(row: dict[Any, Any]) -> str:
-    return f" [{text(row['config'])}]" if row["config"] else ""
-
-
 def _hover(row: dict[Any, Any]) -> str:
-    lines = [f"<b>{text(row['variant'])}</b>{_config(row)}", text(limit_clause(row)).replace("; ", "<br>")]
+    lines = [bold_name(row["variant"], row["config"]), text(limit_clause(row)).replace("; ", "<br>")]
     figures = (
         ("compute, memory", f"{format_percent(row['compute_percent'])} · {format_percent(row['memory_percent'])}"),
         *((unit.name, format_percent(row[unit.column])) for unit in UNITS if pd.notna(row[unit.column])),
