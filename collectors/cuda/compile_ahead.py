@@ -33,8 +33,8 @@ from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.children import ENTRY, POLL_S, Guarded
 from warpladder.collectors.core.collector import JobProgress
 from warpladder.collectors.core.environment import cpu_name
-from warpladder.collectors.core.plan import HeldWorkload, Plan, WorkloadRef
 from warpladder.collectors.core.plan import Job as Planned
+from warpladder.collectors.core.plan import Plan, WorkloadRef
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import torch_bridge
@@ -135,7 +135,7 @@ def _jobs_of_cell(
         shares = workload.shares if planned.gpus > 1 else None
         for share in [part.case for part in shares(case, planned.gpus)] if shares else [case]:
             yield from _kernels(workload, share, variant, config, architectures)
-    elif not isinstance(planned.workload, HeldWorkload) and (
+    elif type(planned.workload) is WorkloadRef and (  # which another process loads by its name and file
         first := _first_call(workload, variant, case, config, architectures if libraries else ())
     ):
         file = str(planned.workload.file or "")

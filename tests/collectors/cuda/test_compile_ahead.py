@@ -7,20 +7,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from warpladder.collectors.core import kernel_cache
-from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.collectors.core.plan import Request, VersionsRef, make_plan
 from warpladder.collectors.core.signals import Stopped
 from warpladder.collectors.cuda import compile_ahead
 from warpladder.collectors.cuda.compile_ahead import Job, Kernels, RunOnce
 from warpladder.collectors.cuda.compiler import compilation_of, compiled
 from warpladder.data import store
 from warpladder.workloads import registry
+from warpladder.workloads.registry import Version
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +46,12 @@ def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_
         (Kernels, "workloads/conv2d/kernels/v03_coalesced.cu"),
     ]
     assert [type(job) for job in compile_ahead.jobs_of(PLAN, [])] == [RunOnce]
+
+
+def test_what_two_versions_of_a_file_compile_at_their_first_call_waits_for_the_process_that_has_both() -> None:
+    both = VersionsRef("conv2d", own=Version(Path("bench.py")), other=Version(Path("old", "bench.py")))
+    plan = replace(PLAN, jobs=tuple(replace(job, workload=both) for job in PLAN.jobs))
+    assert {type(job) for job in compile_ahead.jobs_of(plan, ["sm_90"])} == {Kernels}
 
 
 def _compile(jobs: Mapping[Job, Sequence[int]], check: Callable[[], object] = lambda: None) -> list[tuple[int, int, str]]:
