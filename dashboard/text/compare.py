@@ -78,7 +78,7 @@ class Gate:
             what = "have no verdict" if all(each.verdict == "unknown" for each in cells) and self.detect is None else blind
             lines.append(
                 f"NOT SEEN: {len(cells)} of {len(comparison.changes)} cells {what}: {first_of(names, _MOST_NAMED)}; "
-                "record both runs in more --processes and for more --seconds, with some variants that do not change"
+                "record in more --processes and for more --seconds, with some variants that do not change"
             )
         return lines
 
