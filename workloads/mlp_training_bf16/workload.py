@@ -15,7 +15,7 @@ LIBRARY_VARIANTS: Final = (
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile_autocast", "torch.compile, autocast, CUDA graph", "peer", "bf16"),
+        *("torch_compile_amp", "torch.compile, autocast, CUDA graph", "peer", "bf16"),
         requires=COMPILER,
         prepare=peers.compiled_autocast,
         graph=True,
