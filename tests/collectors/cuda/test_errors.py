@@ -24,6 +24,22 @@ TYPES = {
 }
 
 
+class DeviceArray:
+    """An array that is not NumPy's, of which `compare` sees the shape and hands pieces to the device."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.shape, self.size, self.dtype = values, values.shape, values.size, values.dtype
+
+    def reshape(self, *shape: int) -> "DeviceArray":
+        return DeviceArray(self.values.reshape(*shape))
+
+    def __getitem__(self, piece: slice) -> np.ndarray:
+        return self.values[piece]
+
+    def get(self) -> np.ndarray:
+        return self.values
+
+
 @pytest.fixture
 def on_device(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the kernel on the emulator, with fewer blocks than tiles."""
@@ -61,7 +77,7 @@ def _spoilt(right: np.ndarray, dtype: str) -> dict[str, np.ndarray]:
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", TYPES)
-def test_the_kernel_finds_what_the_host_finds(dtype: str, on_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_finds_what_the_host_finds(dtype: str, on_device: Any) -> None:
     rng = np.random.default_rng(1)
     drawn = rng.standard_normal(COUNT) * 5 + (1j * rng.standard_normal(COUNT) if dtype.startswith("complex") else 0)
     right = drawn.astype(TYPES[dtype])
@@ -74,9 +90,7 @@ def test_the_kernel_finds_what_the_host_finds(dtype: str, on_device: Any, monkey
         outputs = _spoilt(right, dtype)
     for fault, output in outputs.items():
         expected = compare({"y": output}, {"y": right}, tolerance)
-        with monkeypatch.context() as changed:
-            changed.setattr("warpladder.collectors.core.agreement._is_on_host", lambda array: False)
-            found = compare({"y": output}, {"y": right}, tolerance, on_device=on_device)
+        found = compare({"y": DeviceArray(output)}, {"y": DeviceArray(right)}, tolerance, on_device=on_device)
         assert (found.ok, found.detail) == (expected.ok, expected.detail), fault
         assert found.ok == (fault == "none"), fault
         assert found.rel_l2_error == pytest.approx(expected.rel_l2_error, nan_ok=True), fault
