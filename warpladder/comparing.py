@@ -18,6 +18,7 @@ import pandas as pd
 from warpladder.collectors.core import agreement
 from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.run.table import html_table
+from warpladder.dashboard.ui.text import plain_table
 from warpladder.data import store
 from warpladder.workloads.api import WorkloadError, WrongOutput
 from warpladder.workloads.declare import neighbours
@@ -67,7 +68,8 @@ class Comparison(Run):
         return self.table().words().drop(columns=left_out, errors="ignore")
 
     def __str__(self) -> str:
-        return "\n".join([self._title, self.words().to_string(index=False, justify="left"), *self.notes])
+        words = self.words()
+        return "\n".join([self._title, *plain_table(list(words.columns), words.to_numpy().tolist()), *self.notes])
 
     __repr__ = __str__
 

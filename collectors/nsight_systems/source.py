@@ -30,7 +30,7 @@ _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 _LFS_MAGIC: Final = b"version https://git-lfs"
 #: First bytes of compressed files.
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
-_UNKNOWN: Final = "not a report of Nsight Systems or Nsight Compute, and no JSON trace of PyTorch's profiler or JAX"
+_UNKNOWN: Final = "not a report of Nsight Systems or Nsight Compute, and no JSON trace of PyTorch's profiler, JAX or Proton"
 _CURE: Final = "name a .nsys-rep, or what `nsys export --type sqlite` or `--type parquetdir` made of it"
 
 #: A report with more tables is refused; exports have about a hundred.

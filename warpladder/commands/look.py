@@ -88,13 +88,15 @@ def runs_command(context: click.Context, words: Sequence[str], form: TableOrJson
     take_up(data_dir)
     every, bad = store.list_runs([store.RECORDED, data_dir])
     notes = store.notes([data_dir])
-    lines = {run.path: "  ".join(filter(None, (run.run_id, run.title, notes.get(run.path)))) for run in every}
+    # The title of a run without a label begins with its id.
+    names = {run.path: "" if run.title.startswith(run.run_id) else run.run_id for run in every}
+    lines = {run.path: "  ".join(filter(None, (names[run.path], run.title, notes.get(run.path)))) for run in every}
     good = [run for run in every if all(word.lower() in lines[run.path].lower() for word in words)]
     if form == "json":
-        names = ("run_id", "label", "kind", "device_name", "cpu_name", "warpladder_version")
+        told = ("run_id", "label", "kind", "device_name", "cpu_name", "warpladder_version")
         rows = [
             {
-                **{name: run.info.get(name) for name in names},
+                **{name: run.info.get(name) for name in told},
                 "started_at": run.info["started_at"].isoformat(),
                 "note": notes.get(run.path),
                 "path": str(run.path),
