@@ -57,7 +57,7 @@ def versions(files: Sequence[Path], reference: str) -> Iterator[list[Pair]]:
                 _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}") if found else ""
             )
             tree = checked_out(top, commit) if commit else _place(reference, top if found else None)
-            other = tree if tree.is_file() else _file_in(tree, file, top, reference)
+            other = tree if tree.is_file() else _file_in(tree, file, top, reference, anywhere=not commit)
             tree = tree.parent if tree.is_file() else tree
             other_version = Version(other, _roots(tree, top), _name(reference, commit or ""))
             return Pair(
@@ -90,13 +90,19 @@ def _place(reference: str, top: Path | None) -> Path:
     )
 
 
-def _file_in(tree: Path, file: Path, top: Path, reference: str) -> Path:
-    """The other version of a file in a folder. Raises RevisionError."""
+def _file_in(tree: Path, file: Path, top: Path, reference: str, *, anywhere: bool) -> Path:
+    """The other version of a file in a folder. Raises RevisionError.
+
+    Args:
+        anywhere: whether it may lie in the folder itself instead of at the same path below it.
+    """
     below = file.relative_to(top)
-    found = next((each for each in (tree / below, tree / file.name) if each.is_file()), None)
+    places = (tree / below, tree / file.name) if anywhere else (tree / below,)
+    found = next((each for each in places if each.is_file()), None)
     if found is None:
         raise RevisionError(
-            f"{below}: not in {reference}, so that there is nothing to compare it with; record it without --against"
+            f"{below}: not in {reference}, so that there is nothing to compare it with; record it without --against, "
+            "or give the folder or file of the other version"
         )
     if found == file:
         raise RevisionError(f"--against {reference}: has {below} itself; give the folder of another version")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ _PACKAGES: Final = (
     "cutensor-cu13 cutensor-cu12 nvidia-cudnn-cu13 nvidia-cudnn-cu12 nvidia-cublas nvidia-cublas-cu12"
 )
 
+#: The option whose value is a git revision or a path.
+_AGAINST: Final = "--against"
 #: Columns about the GPU on a machine without one.
 NO_GPU: Final[dict[str, Any]] = {
     **dict.fromkeys(("device_name", "compute_capability", "driver_version", "cuda_version"), ""),
@@ -58,8 +61,17 @@ def import_facts(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """Return the command line, with each path cut to its last part."""
-    return shlex.join(["warpladder", *(without_folders(argument) for argument in arguments)])
+    """Return the command line, with each path cut to its last part, and a git revision such as `origin/main` whole."""
+    words = ["warpladder", *arguments]
+    cut = (each if _is_revision(before, each) else without_folders(each) for before, each in pairwise(words))
+    return shlex.join(["warpladder", *cut])
+
+
+def _is_revision(before: str, argument: str) -> bool:
+    """Whether an argument names a revision for `--against`, given the argument before it."""
+    option, _, value = argument.partition("=")
+    reference = argument if before == _AGAINST else value if option == _AGAINST else ""
+    return bool(reference) and not Path(reference).exists()
 
 
 def measure_all(arguments: Sequence[str] | str, *, folders: bool = False) -> str:

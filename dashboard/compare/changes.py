@@ -340,7 +340,8 @@ BLIND: Final = 0.3
 def unseen(changes: Iterable[Change], detect: float | None) -> tuple[Change, ...]:
     """The cells that a gate cannot see: those without a verdict, and those in which a slowdown by `detect` would have been tied.
 
-    Cells of equal code do not count, since no gate fails on them, and faster ones do not, whose whole interval excludes a slowdown.
+    Cells of equal code do not count, since no gate fails on them; nor do slower cells, which show their slowdown, and faster ones, whose
+    whole interval excludes one.
 
     Args:
         detect: a fraction; None where no sensitivity is asked for, so that `BLIND` counts for cells that are tied.
@@ -348,9 +349,9 @@ def unseen(changes: Iterable[Change], detect: float | None) -> tuple[Change, ...
 
     def is_unseen(change: Change) -> bool:
         blind = not change.least_effect <= (BLIND if detect is None else detect)
-        return change.verdict == "unknown" or (blind and (detect is not None or change.verdict == "tied"))
+        return change.verdict == "unknown" or (blind and change.verdict == "tied")
 
-    return tuple(each for each in changes if not each.equal_code and each.verdict != "faster" and is_unseen(each))
+    return tuple(each for each in changes if not each.equal_code and is_unseen(each))
 
 
 def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Series[float]":

@@ -63,9 +63,13 @@ def facts(a: RunData, b: RunData) -> Iterator[Fact]:
 def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
     """The workloads whose tolerance, reference or inputs differ, in the cells and cases that both runs have."""
     columns = ["workload", "variant", "config", "case"]
-    both = a.results.merge(b.results, on=columns, suffixes=("_a", "_b")).dropna(subset=["tolerance_a", "tolerance_b"])
-    other = both[both["tolerance_a"] != both["tolerance_b"]][["workload", "tolerance_a", "tolerance_b"]]
-    for workload, of_a, of_b in other.drop_duplicates().itertuples(index=False, name=None):
+    right = [data.results[data.results["status"] == "ok"].dropna(subset=["tolerance"]) for data in (a, b)]
+    both = right[0].merge(right[1], on=columns, suffixes=("_a", "_b"))
+    both = both.merge(b.variants[["workload", "variant", "precision"]], on=["workload", "variant"])
+    # A cell that rounds more than the tolerance has a wider one of its own; the least in a case is the declared one.
+    least = both.groupby(["workload", "case", "precision"], observed=True, sort=False)[["tolerance_a", "tolerance_b"]].min()
+    other = least[least["tolerance_a"] != least["tolerance_b"]].reset_index().drop_duplicates("workload")
+    for workload, of_a, of_b in other[["workload", "tolerance_a", "tolerance_b"]].itertuples(index=False, name=None):
         yield other_tolerance(workload, of_a, of_b)
     cases = a.cases.merge(b.cases, on=["workload", "case"], suffixes=("_a", "_b"))
     for column, asked, words in (

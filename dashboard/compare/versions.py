@@ -12,6 +12,7 @@ from warpladder.dashboard.compare.changes import LOST, Change, Comparison, LostC
 from warpladder.dashboard.compare.differences import Fact, other_tolerance
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.names import TOLERANCE
 
 _CELL: Final = ["workload", "variant", "config", "case"]
 #: The statuses of a cell of A that leave nothing to judge: it is mended in B, or cannot run here.
@@ -24,7 +25,8 @@ class Declared:
 
     Attributes:
         version: its name after the `@` of its variants.
-        title: of the version, for a reader.
+        title, own_title: of the version and of the file's own, for a reader.
+        command: what records both again.
         cells: workload, variant, config and case of each cell that was asked for.
         cases: columns `workload`, `case`, `reference_sha256` and `inputs_sha256` of table `cases`.
         tolerances: workload -> tolerance by precision, of that version and of the file's own, where they differ.
@@ -32,6 +34,8 @@ class Declared:
 
     version: str
     title: str
+    own_title: str
+    command: str
     cells: Sequence[tuple[str, str, str, str]]
     cases: pd.DataFrame
     tolerances: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
@@ -46,13 +50,30 @@ def compare_versions(data: RunData, other: Declared, options: Options) -> tuple[
     end = f"@{other.version}"
     own = _version(data, lambda name: "" if name.endswith(end) else name)
     before = _version(data, lambda name: name.removesuffix(end) if name.endswith(end) else "")
-    before = replace(before, info={**data.info, "label": other.title}, cases=other.cases)
+    info = {**data.info, "command": other.command}
+    own = replace(own, info={**info, "label": other.own_title})
+    before = replace(before, info={**info, "label": other.title}, cases=other.cases)
     found = compare(Side(before), Side(own), replace(options, in_rounds=True))
-    facts = (*found.facts, *_tolerances(own, other))
+    # One file's tolerance judged both: what was found to differ in it follows from rounding.
+    facts = (*(fact for fact in found.facts if fact.asked != TOLERANCE), *_tolerances(own, other))
     unknown = list(_failed(before, own))
     changes = (*found.changes, *(change for change, _ in unknown))
     lost = (*found.lost, *_never_measured(own, other, found.lost), *(why for _, why in unknown))
     return replace(found, facts=facts, lost=lost, changes=changes), before, own
+
+
+def is_unchanged(comparison: Comparison, before: RunData, own: RunData) -> bool:
+    """Whether both versions have the same variants, with all that they call, and demand the same of them."""
+    columns = ["workload", "variant", "source_sha256"]
+    sources = [set(each.variants[columns].fillna("").itertuples(index=False, name=None)) for each in (before, own)]
+    return sources[0] == sources[1] and not comparison.lost and not any(fact.asked for fact in comparison.facts)
+
+
+def own_version(data: RunData) -> RunData:
+    """A run without the variants of another version, which `record --against` puts beside the file's own."""
+    if " --against" not in str(data.info["command"]):
+        return data
+    return _version(data, lambda name: "" if "@" in name else name)
 
 
 def _version(data: RunData, name_of: Callable[[str], str]) -> RunData:

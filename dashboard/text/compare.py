@@ -116,7 +116,8 @@ def render(comparison: Comparison, a: RunData, b: RunData, gate: Gate, form: For
 def _commands(*commands: str) -> list[str]:
     # A fence ends at a line of as many marks.
     fence = "`" * max(3, 1 + max(len(marks) for command in commands for marks in re.findall("`+", command) or [""]))
-    return ["To record both again:", "", f"{fence}sh", *dict.fromkeys(commands), fence]
+    different = list(dict.fromkeys(commands))
+    return [f"To record {'both' if different[1:] else 'it'} again:", "", f"{fence}sh", *different, fence]
 
 
 def _facts(comparison: Comparison, gate: Gate) -> dict[str, Any]:
@@ -184,7 +185,7 @@ def junit(a: Mapping[str, Any], b: Mapping[str, Any], cases: Sequence[Testcase],
         tags: the elements whose number the suite has.
     """
     counts, plural = Counter(case.tag for case in cases), {"failure": "failures", "error": "errors"}
-    suite = ElementTree.Element("testsuite", name=one_line(f"{title(a)} to {title(b)}"), tests=str(len(cases)))
+    suite = ElementTree.Element("testsuite", name=one_line(" to ".join(_names(a, b))), tests=str(len(cases)))
     for tag in tags:
         suite.set(plural.get(tag, tag), str(counts[tag]))
     for case in cases:
@@ -200,7 +201,14 @@ def junit(a: Mapping[str, Any], b: Mapping[str, Any], cases: Sequence[Testcase],
 
 def titles(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Two lines with the titles of the runs."""
-    return [f"A: {title(a)}", f"B: {title(b)}"]
+    one, other = _names(a, b)
+    return [f"A: {one}", f"B: {other}"]
+
+
+def _names(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[str, str]:
+    """The titles of two runs. Two versions in one run have its id once."""
+    in_one_run = a["run_id"] == b["run_id"] and a["label"] != b["label"]
+    return str(a["label"]) if in_one_run else title(a), title(b)
 
 
 def markdown_head(told: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:

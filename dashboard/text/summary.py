@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.compare.overview import overview
+from warpladder.dashboard.compare.versions import own_version
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Estimate, name_of
 from warpladder.dashboard.core.numbers import (
@@ -59,6 +60,7 @@ def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
     Args:
         root: as in `views.overview.query.overview`.
     """
+    data = own_version(data)
     frame = overview(data, root)
     rows = frame[_FIGURES].copy()
     rows.insert(0, "run_id", str(data.info["run_id"]))
@@ -130,6 +132,7 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
         sizes: whether it starts with the times of every variant at every size.
         every: whether no row is left out.
     """
+    data = own_version(data)
     rows = figures(data)
     lines = by_size.lines(data, width) if sizes else []
     shown = rows if every else rows.head(_MOST_ROWS)
@@ -210,7 +213,7 @@ _LEAST_SPENT_NS: Final = 50_000_000
 _MOST_REASONS: Final = 3
 
 
-def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
+def findings(run: store.Run, *, every: bool = False, told: Container[tuple[Any, Any]] = ()) -> Iterator[str]:
     """The statuses and diagnostics of a run, line by line.
 
     Findings of one kind take one line, with their count and the first of them. So do all specimens, which are variants that the checks
@@ -219,6 +222,7 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     Args:
         every: whether each finding has a line of its own, those about specimens too; then the lines of `spent` follow, as they do where
             the recording was interrupted.
+        told: workload and variant of failures that have a line elsewhere.
     """
     variants = run.table("variants").to_dict("records")
     specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
@@ -241,7 +245,8 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     yield from spent(run) if is_interrupted else ()
     if caught := _caught(results, diagnostics, specimens):
         yield caught
-    lines = [*_failures(results, specimens), *_kinds([row for row in diagnostics if _key(row) not in specimens])]
+    untold = [row for row in results if _key(row) not in told]
+    lines = [*_failures(untold, specimens), *_kinds([row for row in diagnostics if _key(row) not in specimens])]
     yield from (line for line, _ in lines)
     if any(shortened for _, shortened in lines):
         yield "each of them: warpladder summary --all"

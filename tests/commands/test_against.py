@@ -91,7 +91,8 @@ def compare(top: Path, *words: str) -> int:
 def test_nothing_fails_where_nothing_differs(repository: Path) -> None:
     code, text, said = record(repository, "--against", "main", "--detect", "5%")
     assert code == 0, text
-    assert "A: main, " in text and "3 tied" in text
+    run_id = text.splitlines()[-1]
+    assert "A: main, " in text and f"\nB: bench.py, as it is here ({run_id})\n" in text and "3 tied" in text
     assert "no variant differs from main" in said
 
 
@@ -145,8 +146,10 @@ def test_what_fails_a_comparison_of_runs_fails_here(
 ) -> None:
     change(repository, old, new)
     words = [word for each in allow for word in ("--allow", each)]
-    code, text, _ = record(repository, "--against", "main", *words)
+    code, text, said = record(repository, "--against", "main", *words)
     assert code == (1 if line else 0) and line in text
+    assert "no variant differs" not in said
+    assert not line or ("wrong_result: " not in said and "launch_error: " not in said), "the table names what failed"
 
 
 @pytest.mark.thorough
@@ -184,12 +187,68 @@ def test_another_version_that_cannot_be_had_ends_with_2(repository: Path, refere
     assert not (repository.parent / "runs").exists()
 
 
+def test_a_revision_has_the_same_path_or_none(repository: Path) -> None:
+    (repository / "bench.py").write_text(BENCH)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "root")
+    (repository / "other").mkdir()
+    (repository / "other" / "bench.py").write_text(BENCH)
+    code, _, said = record(repository, "--against", "HEAD", file="other/bench.py")
+    assert code == 2 and said.startswith("other/bench.py: not in HEAD, ") and said.count("\n") == 1
+    assert said.endswith("or give the folder or file of the other version\n")
+    assert not (repository.parent / "runs").exists()
+    assert record(repository, "--against", "bench.py", file="other/bench.py")[0] == 0
+
+
+def test_the_run_keeps_the_revision_whole_and_its_summary_is_about_your_file(repository: Path) -> None:
+    git(repository, "branch", "origin/main")
+    change(repository, "return operations.work(x)", "return [operations.work(x) for _ in range(9)][0]")
+    code, text, _ = record(repository, "--against", "origin/main", "--format", "markdown")
+    assert code == 1 and f"--data-dir {repository.parent / 'runs'} --against origin/main" in text
+    assert text.count("warpladder record") == 1 and "To record it again:" in text
+    (run,) = store.list_runs([repository.parent / "runs"])[0]
+    assert "--data-dir runs --against origin/main " in run.info["command"]
+    assert text.count(run.run_id) == 1
+    command = [sys.executable, "-m", "warpladder", "summary", run.run_id, "--data-dir", str(run.path.parent), "--all"]
+    told = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout
+    assert "plain" in told and "@origin/main" not in told
+
+
+def test_the_wider_tolerance_of_a_wrong_cell_is_no_other_tolerance(repository: Path) -> None:
+    change(repository, "np.sqrt(x * x + 1)", "np.sqrt(x * x + 4) - 2")
+    change(repository, "np.hypot(x, 1)", "np.hypot(x, 2) - 2", "src/package/operations.py")
+    git(repository, "commit", "-qam", "with cancellation")
+    change(repository, "return operations.work(x)", "return operations.work(x) * 1.001")
+    code, text, _ = record(repository, "--against", "HEAD")
+    results = store.list_runs([repository.parent / "runs"])[0][0].table("results").set_index("variant")
+    assert results.loc["direct", "tolerance"] > results.loc["direct@HEAD", "tolerance"]
+    assert code == 1 and "FAILED: squares n=20000 direct: wrong_result" in text and "tolerance of" not in text
+
+
+def test_a_variant_that_is_right_in_neither_version_fails_in_one_line(repository: Path) -> None:
+    change(repository, "return operations.work(x)", "return operations.work(x) + 1")
+    git(repository, "commit", "-qam", "wrong")
+    change(repository, "operations.work(x) + 1", "operations.work(x) + 2")
+    code, text, said = record(repository, "--against", "HEAD")
+    assert code == 1 and "2 tied" in text and "no variant differs" not in said
+    assert said.count("squares/direct/n=20000: wrong_result: ") == 1
+    assert said.splitlines()[-1].startswith("FAILED: a variant is not right, and HEAD, ")
+
+
 def test_options_that_do_not_go_together_are_refused(repository: Path) -> None:
     for words, line in (
         (["--against", "main", "--watch"], "--watch --against: "),
         (["--against", "main", "--trace"], "--against --trace: "),
         (["--against", "main", "--format", "csv"], "--format csv: "),
         (["--format", "junit"], "--format junit: "),
+        (["--against", ""], "--against: is empty; name a revision or a folder"),
+        (["--against="], "--against: is empty; name a revision or a folder"),
+        (["--detect", "5%"], "--detect: is for --against; "),
+        (["--fail-above", "0%"], "--fail-above: is for --against; "),
+        (["--allow", "tolerance"], "--allow: is for --against; "),
+        (["--smallest", "1%"], "--smallest: is for --against; "),
+        (["--scope", "all"], "--scope: is for --against; "),
+        (["--match", "config", "--watch"], "--match: is for --against; "),
         (["--against", "main", "--collector", "nsight_systems"], "--against: nsight_systems starts the recording"),
     ):
         code, _, said = record(repository, *words)

@@ -74,6 +74,18 @@ def test_too_few_rounds_are_no_pass(sides: tuple[Path, Path]) -> None:
     assert int(suite.attrib["errors"]) == len(suite.findall(".//error")) > 0 and suite.attrib["failures"] == "0"
 
 
+def test_a_cell_that_is_slower_is_seen(sides: tuple[Path, Path]) -> None:
+    changed(
+        sides[1],
+        "samples",
+        lambda rows: rows.assign(
+            duration_ns=(rows["duration_ns"] * rows["variant"].eq(MINE).map({True: 1.5, False: 1.0})).astype("int64")
+        ),
+    )
+    code, text = compared(sides[0], "--detect", "0.1%")
+    assert code == 1 and " slower" in text and "NOT SEEN" not in text
+
+
 def test_a_gate_that_could_not_have_shown_what_was_asked_for_has_a_code_of_its_own(sides: tuple[Path, Path]) -> None:
     code, text = compared(sides[0], "--detect", "0.1%")
     assert code == 3 and "could not have shown 0.1 %" in text
@@ -110,6 +122,18 @@ def test_another_tolerance_or_reference_fails_unless_it_is_allowed(
     assert compared(sides[0], "--allow", asked)[0] == 0
     suite = ElementTree.fromstring(compared(sides[0], "--format", "junit")[1])
     assert suite.attrib["failures"] == "1" == str(len(suite.findall(".//failure")))
+
+
+def test_the_wider_tolerance_of_a_cell_that_rounds_more_or_is_wrong_is_no_difference(sides: tuple[Path, Path]) -> None:
+    def wider(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(tolerance=rows["tolerance"].where(rows["variant"] != MINE, 2 * rows["tolerance"]))
+
+    changed(sides[1], "results", wider)
+    code, text = compared(sides[0])
+    assert code == 0 and "tolerance" not in text
+    changed(sides[1], "results", lambda rows: rows.assign(status=rows["status"].where(rows["variant"] != MINE, "wrong_result")))
+    code, text = compared(sides[0])
+    assert code == 1 and "wrong_result" in text and "tolerance of" not in text
 
 
 def test_other_inputs_and_another_number_of_threads_are_lines_and_no_failures(sides: tuple[Path, Path]) -> None:

@@ -1,6 +1,7 @@
 """`warpladder record FILE --against REF`: records two versions of a file in the same rounds, and judges the second by the first."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Final
@@ -12,8 +13,8 @@ from warpladder.collectors.core.plan import PlanError, Request, VersionsRef, Wor
 from warpladder.commands import gate
 from warpladder.commands.common import ExitCode
 from warpladder.commands.gate import Asks
-from warpladder.dashboard.compare.changes import Options
-from warpladder.dashboard.compare.versions import Declared, compare_versions
+from warpladder.dashboard.compare.changes import NotComparable, Options
+from warpladder.dashboard.compare.versions import Declared, compare_versions, is_unchanged
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.formats import Comparison
@@ -66,6 +67,8 @@ def plan(order: Order, pairs: Sequence[Pair]) -> tuple[Planned, Declared]:
     declared = Declared(
         name,
         pairs[0].title,
+        f"{pairs[0].own.file.name}, as it is here" if len(pairs) == 1 else "your files, as they are here",
+        shlex.join(["warpladder", *order.arguments]),
         cells,
         pd.DataFrame(rows),
         {each: tolerances for each, tolerances in both.items() if tolerances[0] != tolerances[1]},
@@ -99,14 +102,22 @@ def _asked(workload: Workload, request: Request) -> list[tuple[str, str, str, st
 def judge(path: Path, declared: Declared, asks: Asks, form: Comparison) -> ExitCode | None:
     """Print what a run found, and the comparison of its two versions. Returns how the command ends; None where all is well."""
     run = store.open_run(path)
-    for line in summary.findings(run):
-        say(line)
     options = Options(asks.scope, asks.match, asks.smallest)
-    comparison, before, own = compare_versions(run_data.load(run), declared, options)
-    if not comparison.changed_sources:
+    try:
+        comparison, before, own = compare_versions(run_data.load(run), declared, options)
+    except NotComparable:
+        _say_all(summary.findings(run))
+        raise
+    _say_all(summary.findings(run, told={(each.workload, each.variant) for each in comparison.lost}))
+    if is_unchanged(comparison, before, own):
         say(f"no variant differs from {declared.title}, with all that it calls")
     code = gate.end(comparison, before, own, asks, form)
-    if not code and (line := summary.not_right(run, beside=f"@{declared.version}")):
-        say(line)
+    if not code and summary.not_right(run, beside=f"@{declared.version}"):
+        say(f"FAILED: a variant is not right, and {declared.title} has no right one to compare it with")
         return ExitCode.WRONG
     return code
+
+
+def _say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)

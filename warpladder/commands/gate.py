@@ -1,14 +1,16 @@
 """What `compare` and `record --against` share: the options of the gate, and how it ends."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from warpladder.commands.common import ExitCode
 from warpladder.dashboard.text import formats
 from warpladder.data.names import ASKED, Asked
+from warpladder.errors import Error
 
 if TYPE_CHECKING:
     from warpladder.dashboard.compare.changes import Comparison
@@ -79,6 +81,14 @@ def gate_options(when: str = "") -> Callable[[_F], _F]:
         return command
 
     return decorate
+
+
+def refuse_gate_options() -> None:
+    """Raise Error where the user gives an option of the gate to a command that runs without it."""
+    context = click.get_current_context()
+    for each in fields(Asks):
+        if context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE:
+            raise Error(f"--{each.name.replace('_', '-')}: is for --against; add --against REF, or leave it out")
 
 
 def _percent(text: str) -> float:

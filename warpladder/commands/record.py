@@ -20,7 +20,7 @@ from warpladder.commands.common import (
     split,
     workloads_argument,
 )
-from warpladder.commands.gate import Asks, gate_options
+from warpladder.commands.gate import Asks, gate_options, refuse_gate_options
 from warpladder.dashboard.text.formats import FORMS, Form
 from warpladder.data.files import one_line
 from warpladder.errors import Error
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 @click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
 @click.option(
     "--against",
-    default="",
+    default=None,
     show_default=False,
     metavar="REF",
     help="Record the files of this git revision (or folder) too, in the same rounds, and exit as `compare` does: with 1 where a variant of "
@@ -121,7 +121,7 @@ def command(
     summary: bool,
     if_none: bool,
     watch: bool,
-    against: str,
+    against: str | None,
     **limits: Any,
 ) -> None:
     """Verify every variant, time it, write the run, and print which one wins. The last line of the table is the run's id.
@@ -138,6 +138,10 @@ def command(
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
     passes = [name for name in ("trace", "counters", "energy", "sanitize") if limits.pop(name)]
     asks = Asks(**{each.name: limits.pop(each.name) for each in fields(Asks)})
+    if against is None:
+        refuse_gate_options()
+    elif not against.strip():
+        raise Error("--against: is empty; name a revision or a folder")
     if (watch or against) and passes:
         option = f"--{passes[0]}"
         one = "--watch" if watch else "--against"
