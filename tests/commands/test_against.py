@@ -112,6 +112,28 @@ def test_each_version_imports_its_own_package_also_within_functions(repository: 
     assert record(repository, "--against", "main", "--fail-above", "9900%")[0] == 0
 
 
+def test_modules_that_a_function_imports_are_of_its_version_and_count_as_its_code(repository: Path) -> None:
+    change(repository, "import numpy as np\n", "import importlib\n\nimport numpy as np\n")
+    change(repository, "return operations.work(x)", 'return importlib.import_module("package.later").work(x)')
+    change(
+        repository,
+        "from package.operations import work\n\n    return work(x)",
+        "from package import later\n\n    return later.work(x)",
+    )
+    (repository / "src" / "package" / "later.py").write_text(WORK)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "later")
+    assert record(repository, "--against", "main", "--detect", "5%")[0] == 0
+    (repository / "src" / "package" / "later.py").write_text(SLOWER)
+    code, text, _ = record(repository, "--against", "main", "--format", "json")
+    assert code == 1
+    assert {each["variant"]: (each["verdict"], each["equal_code"]) for each in json.loads(text)["changes"]} == {
+        "direct": ("slower", False),
+        "late": ("slower", False),
+        "plain": ("tied", True),
+    }
+
+
 def test_a_folder_may_be_the_other_version_without_git(tmp_path: Path) -> None:
     for name, work in (("old", WORK), ("new", SLOWER)):
         (tmp_path / name / "package").mkdir(parents=True)
@@ -259,8 +281,8 @@ def test_options_that_do_not_go_together_are_refused(repository: Path) -> None:
 
 def test_a_version_that_would_run_code_of_the_other_is_refused(repository: Path) -> None:
     old = "from package import operations\n"
-    new = "import importlib\nimport sys\nfrom pathlib import Path\n\nsys.path.insert(0, str(Path.cwd() / 'src'))\n"
-    change(repository, old, f'{new}operations = importlib.import_module("package.operations")\n')
+    new = "import pkgutil\nimport sys\nfrom pathlib import Path\n\nsys.path.insert(0, str(Path.cwd() / 'src'))\n"
+    change(repository, old, f'{new}operations = pkgutil.resolve_name("package.operations")\n')
     git(repository, "commit", "-qam", "dynamic")
     code, _, said = record(repository, "--against", "HEAD")
     assert code == 2 and said.startswith("HEAD:benchmarks/bench.py: operations is of ") and said.count("\n") == 1

@@ -11,14 +11,16 @@ take the place of Python's own in the whole process.
 """
 
 import builtins
+import functools
 import hashlib
+import importlib
 import importlib.util
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -57,6 +59,7 @@ def load(file: Path, roots: Sequence[Path] = ()) -> ModuleType:
             can hold two versions of a package.
     """
     file = file.resolve()
+    _may_be_beside.cache_clear()
     package = _package_of(file.parent, roots)
     name = f"{package}.{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
@@ -100,13 +103,27 @@ def module_named(namespace: Mapping[str, Any], module: str, level: int) -> Modul
     return module_object if isinstance(module_object, ModuleType) else None
 
 
-def file_named(namespace: Mapping[str, Any], module: str, level: int) -> Path | None:
-    """The file of the module beside that an import in this namespace would run; None if there is none, or for a package."""
-    importing_file = Path(str(namespace.get("__file__", "")))
-    if not importing_file.is_absolute() or not module:
-        return None
-    folders = [importing_file.parents[max(level - 1, 0)], *(folders_around(str(importing_file)) if not level else ())]
-    files = (each.joinpath(*module.split(".")).with_suffix(".py") for each in folders)
+def files_named(importing: str, module: str, level: int, folders: Sequence[Path]) -> list[Path]:
+    """The files that an import of a module of the user's would run, those of the packages around it first; none if there is no such module.
+
+    Args:
+        importing: the file with the import, from which one with dots looks.
+        folders: those in which one without dots looks.
+    """
+    bases = [Path(importing).parents[level - 1]] if 0 < level <= len(Path(importing).parents) else [] if level else folders
+    parts = module.split(".") if module else []
+    for base in bases:
+        places = [base.joinpath(*parts[:count]) for count in range(min(1, len(parts)), len(parts) + 1)]
+        files = [_file_at(place) for place in places]
+        if files[-1] or places[-1].is_dir():
+            return [file for file in files if file]
+    return []
+
+
+def _file_at(place: Path) -> Path | None:
+    """The file of the package or the module at a path without its suffix."""
+    names = (f"{place.name}{suffix}" for suffix in (*EXTENSION_SUFFIXES, ".py"))
+    files = (place / "__init__.py", *(place.with_name(name) for name in names))
     return next((file for file in files if file.is_file()), None)
 
 
@@ -129,7 +146,29 @@ def _package_of(folder: Path, roots: Sequence[Path]) -> str:
         sys.modules[name] = package
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        importlib.import_module = _import_module
     return name
+
+
+_import_anywhere: Final = importlib.import_module
+
+
+@functools.wraps(_import_anywhere)
+def _import_module(name: str, package: str | None = None) -> ModuleType:
+    """`importlib.import_module`. Called in a user's module, it looks in the folder of that module first, as an import statement does."""
+    caller = sys._getframe(1).f_globals.get("__name__")
+    if not is_of_user(caller):
+        return _import_anywhere(name, package)
+    absolute = importlib.util.resolve_name(name, package)
+    beside = str(caller).partition(".")[0]
+    is_beside = not is_of_user(absolute) and _may_be_beside(beside, absolute.partition(".")[0])
+    return _import_anywhere(f"{beside}.{absolute}" if is_beside else absolute)
+
+
+@functools.cache
+def _may_be_beside(package: str, name: str) -> bool:
+    """`_is_beside`, as it was at the first import of the name: an import in a timed function stays fast."""
+    return _is_beside(package, name)
 
 
 class _Loader(SourceFileLoader):

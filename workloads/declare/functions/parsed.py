@@ -13,6 +13,9 @@ from typing import Final
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS: Final = (*_FUNCTIONS, ast.ClassDef)
+#: Functions that import a module whose name they are given, and those that run a file.
+_IMPORTING: Final = frozenset({"import_module", "__import__"})
+_RUNNING: Final = frozenset({"spec_from_file_location", "SourceFileLoader", "run_path", "run_module", "resolve_name"})
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,42 @@ def imports_in(statements: Iterator[ast.AST]) -> dict[str, list[Imported]]:
                 imported = Imported(each.module or "", alias.name, each.level)
                 imports.setdefault(alias.asname or alias.name, []).append(imported)
     return imports
+
+
+@lru_cache(maxsize=4096)
+def imports_run(node: ast.AST) -> tuple[Imported | None, ...]:
+    """The modules that a part of a file imports by a call with their name; None for each whose name is computed, and for a file that is run.
+
+    Every use of `importlib.import_module` or the like counts, so that one under another name, or handed on, is a computed one.
+    """
+    literal: dict[ast.AST, Imported] = {}
+    used: list[ast.AST] = []
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and (imported := _imported_by(each)):
+            literal[each.func] = imported
+        if isinstance(each, ast.ImportFrom):
+            used += [alias for alias in each.names if alias.name in _IMPORTING and alias.asname]
+        elif _last_name(each) in {*_IMPORTING, *_RUNNING}:
+            used.append(each)
+    return tuple(literal.get(each) for each in used)
+
+
+def _imported_by(call: ast.Call) -> Imported | None:
+    """The module of a call such as `importlib.import_module("kit.late")` or `import_module(".late", __package__)`."""
+    match call:
+        case ast.Call(func, [ast.Constant(str(name))], []) if name.strip(".") == name and _last_name(func) in _IMPORTING:
+            return Imported(name, "", 0)
+        case ast.Call(func, [ast.Constant(str(name)), ast.Name("__package__")], []) if _last_name(func) == "import_module":
+            return Imported(name.lstrip("."), "", len(name) - len(name.lstrip(".")))
+        case ast.Call(func, [ast.Constant(str(name)), ast.Constant(str(package))], []) if _last_name(func) == "import_module":
+            up = len(name) - len(name.lstrip("."))
+            around = package.split(".")[: len(package.split(".")) - max(up - 1, 0)] if up else []
+            return Imported(".".join([*around, name.lstrip(".")]), "", 0)
+    return None
+
+
+def _last_name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 @lru_cache(maxsize=512)

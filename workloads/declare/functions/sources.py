@@ -9,17 +9,27 @@ import ast
 import functools
 import linecache
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from warpladder.workloads.declare import locate, neighbours
-from warpladder.workloads.declare.functions import wrapped
+from warpladder.workloads.declare.functions import trees, wrapped
 from warpladder.workloads.declare.functions.extensions import CFunction
-from warpladder.workloads.declare.functions.parsed import Imported, ParsedFile, Pieces, imports_in, names_read, parsed
+from warpladder.workloads.declare.functions.parsed import (
+    Imported,
+    ParsedFile,
+    Pieces,
+    Read,
+    imports_in,
+    imports_run,
+    names_read,
+    parsed,
+)
 
 _OURS: Final = "warpladder"
 _MISSING: Final = object()
@@ -126,6 +136,8 @@ class Reach:
         self._texts: dict[str, str] = {}
         self.nodes: dict[ast.AST, ParsedFile] = {}
         self._libraries: dict[str, None] = {}
+        self._places: set[str] = set()
+        self._data: set[Path] = set()
 
     @functools.cached_property
     def _names(self) -> _Names:
@@ -154,7 +166,33 @@ class Reach:
         constants = (each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant))
         written = {text.strip() for text in constants if isinstance(text, str)}
         kernels = {name: code.strip("\n") for name, code in self._texts.items() if code.strip() not in written}
-        return [*(f"# {name}, as the file makes it\n{code}" for name, code in kernels.items()), *self._libraries]
+        made = [f"# {name}, as the file makes it\n{code}" for name, code in kernels.items()]
+        return [*made, *self._libraries, *self._files_read({*written, *(code.strip() for code in self._texts.values())})]
+
+    def _files_read(self, texts: Collection[str]) -> list[str]:
+        """The digest of the files that code may read which asks for its own place: those that it names, or all that are beside it."""
+        if not self._places and not self._data:
+            return []
+        within = [each for name in self._pieces for each in Path(name).parents if any(map(each.is_relative_to, self._folders))]
+        files = {*self._data, *trees.named_by(texts, within)}
+        if not files:
+            files = {file for place in self._places for file in trees.data_below(Path(place))}
+        files = {file for file in files if not trees.holds(file, texts)}
+        return [f"# files that it may read: {trees.digest_of(sorted(files), self._folder)}"] if files else []
+
+    def _written(self, value: object) -> str | None:
+        """A plain value as Python writes it, without its place; None for another value."""
+        written = wrapped.plain(value)
+        return None if written is None else self._placeless(written)
+
+    def _placeless(self, written: str) -> str:
+        """A text with the folders of the user's tree relative to that of the function's file."""
+        for folder in sorted(map(str, self._folders), key=len, reverse=True):
+            before, *others = re.split(rf"(?<=['\"]){re.escape(folder)}(?=[/'\"])", written)
+            if others:
+                self._places.add(folder)
+                written = self._relative(folder).join([before, *others])
+        return neighbours.as_written(written)
 
     # -- objects ---------------------------------------------------------------------------------------------------------
 
@@ -196,7 +234,7 @@ class Reach:
         """Tell the plain values that an object of a user's class holds, which no statement may tell: `Kernel(tile=8)` in a loop."""
         if (file := _file_of_class(type(thing))) and self._is_near(file) and not _is_ours(thing):
             for name, value in sorted(getattr(thing, "__dict__", {}).items()):
-                if (written := wrapped.plain(value)) is not None:
+                if (written := self._written(value)) is not None:
                     self._libraries[f"# {name} = {written}, of a {type(thing).__name__}"] = None
 
     def _by_name(self, thing: object, inner: object) -> bool:
@@ -240,10 +278,10 @@ class Reach:
             return
         cells = wrapped.cells_of(function)
         for name, value in cells.items():
-            if (written := wrapped.plain(value)) is not None:
+            if (written := self._written(value)) is not None:
                 self._note(file, node, f"# {name} = {written}, in the function around it")
         for name, written in wrapped.defaults_of(function, node):
-            self._note(file, node, f"# {name} = {written} by default")
+            self._note(file, node, f"# {name} = {self._placeless(written)} by default")
         self.take_statement(file, file.around(node), function.__globals__, cells)
 
     def _class(self, kind: type) -> None:
@@ -261,6 +299,15 @@ class Reach:
         if isinstance(value, str) and "\n" in value.strip():
             if name:
                 self._texts.setdefault(name, value)
+        elif isinstance(value, str | Path):
+            file = Path(value)
+            if (
+                file.is_absolute()
+                and file.suffix != ".py"
+                and any(map(file.is_relative_to, self._folders))
+                and locate.is_file(file)
+            ):
+                self._data.add(file)
         elif isinstance(value, ModuleType):
             self._module(value, ())
         elif callable(value) or len(wrapped.layers(value)) > 1 or wrapped.library_of(value):
@@ -286,7 +333,12 @@ class Reach:
         if not self._is_own:
             return
         local = imports_in(ast.walk(node)) if not isinstance(node, ast.Import | ast.ImportFrom) else {}
-        for read in names_read(node):
+        reads = names_read(node)
+        self._take_imported_by_call(file, node, namespace)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+            for imported in _unread(node, reads):
+                self._imported(namespace, imported, ())
+        for read in reads:
             if read.name in local:
                 for imported in local[read.name]:
                     self._imported(namespace, imported, read.attributes)
@@ -337,18 +389,52 @@ class Reach:
                 for statement in text.bindings[name]:
                     self.take_statement(text, statement, namespace)
                 return
-        if (written := wrapped.plain(value)) is not None:
+        if (written := self._written(value)) is not None:
             pieces = self._pieces.setdefault(file.name, Pieces(file))
             pieces.notes.setdefault(min(pieces.nodes, default=(1, 1))[0], {})[f"{name} = {written}"] = None
 
     def _imported(self, namespace: Mapping[str, Any], imported: Imported, attributes: tuple[str, ...]) -> None:
+        names = (imported.attribute, *attributes) if imported.attribute not in ("", "*") else attributes
         module = _module_named(namespace, imported)
-        if module is None:  # it is imported when the function runs, and counts as a whole
-            file = neighbours.file_named(namespace, imported.module, imported.level)
-            if file and self._is_near(str(file)) and (text := parsed(str(file))):
-                self.take_statement(text, text.tree, {"__file__": str(file)})
+        if module is not None:
+            self._module(module, names)
+        else:
+            self._not_loaded(str(namespace.get("__file__", "")), imported.module, imported.level, names)
+
+    def _not_loaded(self, importing: str, module: str, level: int, names: tuple[str, ...]) -> bool:
+        """Take a module that is imported when the function runs, as a whole, and those of the names that are modules in it. False if there
+        is none."""
+        found = False
+        for part in ("", *names):
+            module = ".".join(filter(None, (module, part)))
+            files = neighbours.files_named(importing, module, level, self._folders) if module else []
+            if part and not files:
+                break
+            for file in files:
+                found = True
+                self._file(file)
+        return found
+
+    def _file(self, file: Path) -> None:
+        """Take a file as a whole, with all that it imports."""
+        if not self._is_near(str(file)):
             return
-        self._module(module, (imported.attribute, *attributes) if imported.attribute not in ("", "*") else attributes)
+        if text := parsed(str(file)):
+            self.take_statement(text, text.tree, {"__file__": str(file)})
+        else:
+            self._libraries[f"# {self._relative(str(file))}: {wrapped.digest_of(file)}"] = None
+
+    def _take_imported_by_call(self, file: ParsedFile, node: ast.AST, namespace: Mapping[str, Any]) -> None:
+        """Take the modules whose names are given to `importlib.import_module`; for a computed name, all Python files of the user's."""
+        for imported in imports_run(node):
+            if imported:
+                self._imported({"__file__": file.name, **namespace}, imported, ())
+            else:
+                tops = [
+                    each for each in self._folders if not any(each != top and each.is_relative_to(top) for top in self._folders)
+                ]
+                files = trees.python_below(dict.fromkeys(tops))
+                self._libraries[f"# all files, for an import of a computed name: {trees.digest_of(files, self._folder)}"] = None
 
     def _module(self, module: ModuleType, attributes: tuple[str, ...]) -> None:
         """Take what is read of a module beside the function's file: an attribute, or all of it if it is passed on whole."""
@@ -357,21 +443,30 @@ class Reach:
         name = wrapped.attribute(module, "__file__")
         if library or _is_ours(module):
             return
-        if not isinstance(name, str):  # a folder without `__init__.py`
-            inner = vars(module).get(attributes[0]) if attributes else None
-            if isinstance(inner, ModuleType):
-                self._module(inner, attributes[1:])
+        folders = list(getattr(module, "__path__", ()))
+        files = [name] if isinstance(name, str) else [f"{each}/__init__.py" for each in folders]
+        if not any(map(self._is_near, files)):
             return
-        if not self._is_near(name) or (file := parsed(name)) is None:
-            return
-        if not attributes:
-            self.take_statement(file, file.tree, vars(module))
-            return
-        value = vars(module).get(attributes[0])
-        if isinstance(value, ModuleType) and attributes[0] not in file.bindings:
+        file = parsed(name) if isinstance(name, str) else None  # None for an empty file too
+        value = vars(module).get(attributes[0], _MISSING) if attributes else _MISSING
+        is_bound = bool(attributes) and file is not None and attributes[0] in file.bindings
+        if isinstance(value, ModuleType) and not is_bound:
             self._module(value, attributes[1:])
-        else:
+        elif file and (value is not _MISSING or is_bound):
             self._name(file, vars(module), attributes[0], attributes[1:])
+        elif not attributes or not sum(self._not_loaded(f"{each}/__init__.py", "", 1, attributes) for each in folders):
+            self._whole(module, file)
+
+    def _whole(self, module: ModuleType, file: ParsedFile | None) -> None:
+        """Take a module, and those in it that are loaded: it is passed on, or makes its attributes when they are asked for."""
+        if ("whole", id(module)) in self._seen:
+            return
+        self._seen["whole", id(module)] = module
+        if file:
+            self.take_statement(file, file.tree, vars(module))
+        for value in list(vars(module).values()):
+            if isinstance(value, ModuleType) and value.__name__.startswith(f"{module.__name__}."):
+                self._module(value, ())
 
     # -- places ----------------------------------------------------------------------------------------------------------
 
@@ -394,6 +489,21 @@ class Reach:
         if locate.is_cell(file):
             return False, list(linecache.cache).index(file) if file in linecache.cache else 0, file
         return file != self._start, 0, self._relative(file)
+
+
+def _unread(node: ast.AST, reads: Iterable[Read]) -> Iterator[Imported]:
+    """The imports in a function or a file whose names it does not read: they may run for what they do, or name all of a module."""
+    chains = {(read.name, *read.attributes)[: count + 1] for read in reads for count in range(len(read.attributes) + 1)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Import):
+            yield from (
+                Imported(a.name, "", 0)
+                for a in each.names
+                if ((a.asname,) if a.asname else tuple(a.name.split("."))) not in chains
+            )
+        elif isinstance(each, ast.ImportFrom):
+            unread = (alias for alias in each.names if (alias.asname or alias.name,) not in chains)
+            yield from (Imported(each.module or "", alias.name, each.level) for alias in unread)
 
 
 def _module_named(namespace: Mapping[str, Any], imported: Imported) -> ModuleType | None:
