@@ -57,7 +57,8 @@ def test_the_list_as_json_has_each_run(tmp_path: Path) -> None:
 def test_a_run_is_found_with_the_words_of_its_note_until_the_note_goes(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     (run,) = store.list_runs([tmp_path])[0]
-    line = f"{run.run_id}  {run.title}"
+    line = run.title
+    assert line.startswith(f"{run.run_id} · "), "it has no label"
 
     def found(*words: str) -> str:
         return _runs(tmp_path, *(word for each in words for word in ("--with", each))).stdout

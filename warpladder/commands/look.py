@@ -21,6 +21,7 @@ from warpladder.data.files import one_line
 from warpladder.screen import print_lines, print_text
 
 if TYPE_CHECKING:
+    from warpladder.data import store
     from warpladder.workloads.api import Workload
 
 
@@ -88,9 +89,7 @@ def runs_command(context: click.Context, words: Sequence[str], form: TableOrJson
     take_up(data_dir)
     every, bad = store.list_runs([store.RECORDED, data_dir])
     notes = store.notes([data_dir])
-    # The title of a run without a label begins with its id.
-    names = {run.path: "" if run.title.startswith(run.run_id) else run.run_id for run in every}
-    lines = {run.path: "  ".join(filter(None, (names[run.path], run.title, notes.get(run.path)))) for run in every}
+    lines = {run.path: _line(run, notes.get(run.path, "")) for run in every}
     good = [run for run in every if all(word.lower() in lines[run.path].lower() for word in words)]
     if form == "json":
         told = ("run_id", "label", "kind", "device_name", "cpu_name", "warpladder_version")
@@ -157,7 +156,13 @@ def note_command(data_dir: Path, run: str, words: Sequence[str]) -> None:
 
     found, text = store.find_run(run, [data_dir]), " ".join(words)
     store.set_note(found, text)
-    print(one_line("  ".join(filter(None, (found.run_id, found.title, text)))))
+    print(one_line(_line(found, text)))
+
+
+def _line(run: "store.Run", note: str) -> str:
+    """A run in a list: its id, title and note. The title of a run without a label begins with its id."""
+    name = "" if run.title.startswith(run.run_id) else run.run_id
+    return "  ".join(filter(None, (name, run.title, note)))
 
 
 @click.command("summary")
