@@ -108,6 +108,11 @@ def test_a_module_that_is_imported_at_the_top_is_followed(tmp_path: Path, statem
     check(lambda *each, **values: text(tmp_path / f"{values}", *each, **values), bench)
 
 
+def test_a_name_that_another_function_will_import_is_followed(tmp_path: Path) -> None:
+    bench = "def set_up():\n    global late\n    from kit import late\n\ndef f(x):\n    return late.scale(x)\n"
+    check(lambda *each, **values: text(tmp_path / f"{values}", *each, **values), bench)
+
+
 PLACES = [
     'HERE = os.path.dirname(__file__)\n\ndef f(x):\n    return open(os.path.join(HERE, "times.txt"))\n',
     'def f(x):\n    return (Path(__file__).parent / "data" / "times.txt").read_text()\n',

@@ -71,6 +71,11 @@ class ParsedFile:
         """Name -> the imports at the top level that bind it; `*` -> the imports of all names of a module."""
         return imports_in(_top_level(self.tree.body))
 
+    @cached_property
+    def imports_anywhere(self) -> Mapping[str, Sequence[Imported]]:
+        """Name -> the imports that bind it, also within functions, as after `global`."""
+        return imports_in(iter(self._nodes))
+
     def assigns(self, name: str) -> bool:
         """Whether a statement gives a value this name for good, as the head of a loop does not."""
         heads = (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)

@@ -358,8 +358,10 @@ class Reach:
             return
         self._seen[key] = namespace
         statements = list(file.bindings.get(name, ()))
-        if value is _MISSING and not statements:
-            return  # a builtin, or a name that is not bound
+        if value is _MISSING and not statements:  # a builtin, or a name that is not bound yet
+            for imported in file.imports_anywhere.get(name, ()):
+                self._imported(namespace, imported, attributes)
+            return
         code = wrapped.code_of(value)
         meant = [each for each in statements if code and file.name == code.co_filename and each is file.definition(code)]
         for statement in meant or statements:
