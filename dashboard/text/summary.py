@@ -324,7 +324,7 @@ def _kinds(findings: Sequence[Mapping[Any, Any]]) -> Iterator[tuple[str, bool]]:
         if len(rows) == 1:
             yield (rows[0]["text"] if source in left_out else _finding(rows[0])), False
         else:
-            yield f"{severity}: {len(rows)} times {source}, the first: {_about(rows[0])}{rows[0]['text']}", True
+            yield f"{severity}: {source} in {len(rows)} places, the first {_about(rows[0])}{rows[0]['text']}", True
 
 
 def _finding(row: Mapping[Any, Any]) -> str:

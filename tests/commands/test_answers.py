@@ -68,7 +68,7 @@ def test_findings_of_a_kind_take_one_line_and_the_specimens_that_were_caught_one
         "specimens (known pitfalls, which the checks have to catch): 17 caught: unsynchronized",
         "sums/peer: launch_error in 2 cells, the first sums/peer/n=64: no such tile",
         "error: ceilings: no copy",
-        "warning: 3 times waits_inside, the first: sums/v01_good/n=64 the call waits",
+        "warning: waits_inside in 3 places, the first sums/v01_good/n=64 the call waits",
         UNREACHED,
         "each of them: warpladder summary --all",
     ]
