@@ -219,7 +219,8 @@ def test_a_revision_has_the_same_path_or_none(repository: Path) -> None:
     assert code == 2 and said.startswith("other/bench.py: not in HEAD, ") and said.count("\n") == 1
     assert said.endswith("or give the folder or file of the other version\n")
     assert not (repository.parent / "runs").exists()
-    assert record(repository, "--against", "bench.py", file="other/bench.py")[0] == 0
+    there, wide = ("--against", "bench.py"), ("--detect", "5000%")
+    assert record(repository, *there, *wide, file="other/bench.py")[0] == 0
 
 
 def test_the_run_keeps_the_revision_whole_and_its_summary_is_about_your_file(repository: Path) -> None:

@@ -25,8 +25,9 @@ SOME = Limits(seconds=0.2, min_rounds=6, max_rounds=12)
 
 @pytest.fixture
 def busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What works counts as such also where other programs leave it little of the processors."""
+    """What works counts as such also where other programs leave it little of the processors, and none for several milliseconds."""
     monkeypatch.setattr(left_threads, "_SHARE", 0.01)
+    monkeypatch.setattr(left_threads, "_PAUSE_S", 0.02)
 
 
 @contextmanager
