@@ -1,4 +1,4 @@
-"""How to get what a trace lacks, in the words of the tool that wrote it."""
+"""How to get what a run lacks: of a trace, in the words of the tool that wrote it."""
 
 from typing import Final, NamedTuple
 
@@ -7,6 +7,8 @@ from warpladder.data.names import PYTORCH
 #: Names of profilers in column `collector` of table `run`.
 NSIGHT_SYSTEMS: Final = "nsight_systems"
 XLA_PROFILER: Final = "xla_profiler"
+#: The workloads of the project that several GPUs can share.
+RECORD_ON_SEVERAL_GPUS: Final = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
 
 
 class Advice(NamedTuple):

@@ -10,8 +10,8 @@ import pytest
 from warpladder.dashboard.compare import suspect
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.reports import conflicts, detail, generator, matrices, overheads, phases, routes
-from warpladder.data import store
+from warpladder.dashboard.views.reports.details import conflicts, generator, matrices, overheads, phases, routes
+from warpladder.data import figures, store
 from warpladder.data.limits import event_error_ns
 from warpladder.data.names import found_by_size
 from warpladder.workloads import registry
@@ -185,4 +185,4 @@ def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by()
 
 def test_a_recorded_run_has_the_host_variant_that_speedups_are_counted_from() -> None:
     variants = {variant for (variant,) in recorded("variants", ["variant"])}
-    assert detail.SEQUENTIAL in variants
+    assert figures.SEQUENTIAL in variants

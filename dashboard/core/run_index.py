@@ -100,7 +100,7 @@ class Need(StrEnum):
     EXPERIMENTS = "experiments inside kernels", ("experiments",)
     GPUS = "samples of several GPUs"
     JOB = "ranks of a job", ("ranks",)
-    REPORT = "times of a workload of the students' reports"
+    PUBLISHED = "times of a workload of the students' reports"
 
 
 #: What the pages of traces need. Of a job, they show the ranks that are chosen.
@@ -151,7 +151,7 @@ class Facts:
         """Whether the run has what a page needs."""
         if need is Need.GPUS:
             return self.gpus > 1 and self.timed
-        if need is Need.REPORT:
+        if need is Need.PUBLISHED:
             return self.timed and not self.workloads.keys().isdisjoint(figures.compared())
         return not need.tables or not self.tables.isdisjoint(need.tables)
 
@@ -386,7 +386,7 @@ def _place(each: ListedRun, need: Need) -> int:
     """Smaller for a run that comes before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES, Need.REPORT):
+    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES, Need.PUBLISHED):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 

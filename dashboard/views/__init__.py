@@ -36,7 +36,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         View(
             "Reports",
             (
-                Section("reports.published", "Published", Need.REPORT),
+                Section("reports.published", "Published", Need.PUBLISHED),
                 Section("reports.details", "Details", Need.GPU_TIMES, topic="details"),
             ),
         ),

@@ -279,6 +279,26 @@ GENERATOR: Final[Rules] = {
 }
 
 
+def _seconds(images: int, per_node: int) -> float:
+    table = pd.read_csv(PUBLISHED / "gan_tconv.csv", dtype=str)
+    name = f"{per_node} GPU{'s' if per_node > 1 else ''} a node"
+    found = table[(table["table"] == "4") & (table["case"] == f"images={images}") & (table["variant"] == name)]
+    return float(found["value"].iloc[0])
+
+
+def _least_seconds(images: int) -> float:
+    return min(_seconds(images, per_node) for per_node in (1, 2, 4))
+
+
+TABLE_4: Final[Rules] = {
+    **dict.fromkeys(("images", "per_node")),
+    "seconds": lambda run, row, shown: _seconds(row["images"], row["per_node"]),
+    "over_best": lambda run, row, shown: _seconds(row["images"], row["per_node"]) / _least_seconds(row["images"]),
+    "best": lambda run, row, shown: _seconds(row["images"], row["per_node"]) == _least_seconds(row["images"]),
+    "advised": lambda run, row, shown: row["per_node"] == (1 if row["images"] < 200 else 2 if row["images"] <= 1000 else 4),
+}
+
+
 def _execution(run: Shipped, row: Row) -> Row:
     """The traced end-to-end execution of median duration, the shorter of two middle ones."""
     table = run.table("ranges")
@@ -353,7 +373,7 @@ ROUTES: Final[Rules] = {
 
 def rules_of(shown: Shown) -> Rules:
     columns = set(shown.frame.columns)
-    for has, rules in (("call", ROUTES), ("trace_ns", EXECUTIONS), ("images", GENERATOR), ("store", CONFLICTS), ("block", BLOCKS),
+    for has, rules in (("call", ROUTES), ("trace_ns", EXECUTIONS), ("per_node", TABLE_4), ("images", GENERATOR), ("store", CONFLICTS), ("block", BLOCKS),
                        ("what", MATRICES), ("copies", COPIES), ("mean_ns", PHASES)):  # fmt: skip
         if has in columns:
             return rules

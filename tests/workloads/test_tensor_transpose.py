@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from warpladder.dashboard.reports.conflicts import bank_conflicts, load_conflicts
+from warpladder.dashboard.views.reports.details.conflicts import bank_conflicts, load_conflicts
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.tensor_transpose.problem import DRAWN_SHAPES, PERMUTATIONS, case, perm_of, shape_of
 from warpladder.workloads.tensor_transpose.rungs import (

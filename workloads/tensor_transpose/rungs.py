@@ -14,7 +14,7 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 TILE: Final = 8  # the student report's kernels work on cubes of 8x8x8
 #: Rows and columns of the tile's array in shared memory, by permutation: those of the student report's table 2 ...
 REPORT_PADDING: Final = {"012": (8, 8), "021": (8, 12), "102": (9, 8), "120": (10, 10), "201": (8, 9), "210": (12, 9)}
-#: ... and the smallest with the fewest passes in all, by the count of `dashboard/reports/conflicts.py`.
+#: ... and the smallest with the fewest passes in all, by the count of `dashboard/views/reports/details/conflicts.py`.
 FEWEST_PADDING: Final = {"012": (8, 8), "021": (8, 8), "102": (9, 8), "120": (8, 9), "201": (9, 8), "210": (12, 9)}
 _PADDING: Final = {"report": REPORT_PADDING, "fewest": FEWEST_PADDING}
 

@@ -15,13 +15,13 @@ from warpladder.dashboard.core import numbers
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.reports import copies
-from warpladder.dashboard.reports import copies as copy_charts
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.home import chart as overview
 from warpladder.dashboard.views.ladder import chart as ladder
 from warpladder.dashboard.views.ladder import errors
 from warpladder.dashboard.views.ladder import query as ladders
+from warpladder.dashboard.views.reports.details import copies
+from warpladder.dashboard.views.reports.details import copies as copy_charts
 from warpladder.dashboard.views.sizes import chart as sizes
 from warpladder.dashboard.views.sizes import query as over_sizes
 from warpladder.dashboard.views.trust import query as trust

@@ -13,13 +13,13 @@ from tests.collectors.nsight_systems.reports import call, copy, kernel, nvtx, sm
 from tests.limits import cpu_seconds
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.reports import generator as generator_timeline
-from warpladder.dashboard.reports import phases
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace import ranges as trace_ranges
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, build
 from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.reports.details import generator as generator_timeline
+from warpladder.dashboard.views.reports.details import phases
 from warpladder.dashboard.views.time.calls import query as trace_kernels
 from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.dashboard.views.time.picker import query

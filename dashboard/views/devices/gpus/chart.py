@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -24,8 +24,6 @@ from warpladder.dashboard.core.numbers import (
     significant,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports import generator
-from warpladder.dashboard.reports.generator import WORKLOAD, Finding, images_of
 from warpladder.dashboard.ui.bars import add_bars
 from warpladder.dashboard.ui.template import (
     ABOVE,
@@ -73,9 +71,7 @@ def _of_timing(data: RunData, look: Look, workload: str, timing: Timing, *, firs
     if frame.empty:
         return
     variant = query.variant_to_show(frame)
-    finding = generator.finding(frame[frame["variant"] == variant])
-    compared = query.crossover(data, workload, timing, variant)
-    yield best_counts(compared, finding, generator.table_4(), look)
+    yield best_counts(query.crossover(data, workload, timing, variant), look)
     largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
     largest = largest[largest["case"] == largest["case"].iloc[-1]]
     yield strong(largest, look)
@@ -351,57 +347,50 @@ _WORDS: Final[dict[Theme, tuple[str, str, str]]] = {
     "dark": ("#06120d", "#e6f5ef", "#c3c9d1"),
 }
 _MOST_STRETCHES: Final = 4
-_BETWEEN: Final = " "
 
 
 @dataclass(frozen=True)
-class _Tile:
-    """A tile at column `x` and row `y`. Its place is one of `_PLACES`; an advised one has a frame."""
+class Tile:
+    """A tile at column `x` and row `y`, in the colours of a place: `best`, `tied`, `slower` or `unknown`."""
 
     x: int
     y: int
     place: str
     label: str
     hover: str
-    advised: bool = False
+    framed: bool = False
 
 
-def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFrame, look: Look) -> Chart:
+def best_counts(frame: pd.DataFrame, look: Look) -> Chart:
     """Tiles of cases by number of ranks: the best one, those tied with it, and how much slower the others are.
-
-    Where the cases are of the report's network, the times of its table 4 are below, with a frame around the advised number.
 
     Args:
         frame: `query.crossover` of one variant, not empty.
-        finding: `reports.generator.guidance.finding` of the same variant.
-        report: `reports.generator.published.table_4`.
     """
     compared = records(frame)
     first = compared[0]
     on_gpu = first.kind != "host"
-    images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
-    printed: list[Any] = list(report[report["images"].isin(images.values())].itertuples())
-    columns = list(dict.fromkeys(frame["case"]))
-    own_rows = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
-    report_rows = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
-    rows = [*own_rows, *([_BETWEEN, *report_rows] if report_rows else [])]
-    tiles = [_our_tile(row, columns, rows, on_gpu) for row in compared]
-    at = {number: place for place, case in enumerate(columns) if (number := images.get(case)) is not None}
-    tiles += [_their_tile(row, at, rows) for row in printed]
-    figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if report_rows else 0))
-    _draw(figure, tiles, rows, columns, look)
+    columns, counts = list(dict.fromkeys(frame["case"])), sorted(set(frame["ranks"]))
+    tiles = [_tile(row, columns.index(row.case), counts.index(row.ranks)) for row in compared]
+    figure = draw_tiles(tiles, [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in counts], columns, look)
     timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
     note = (
-        f"{look.device}; {timing}; {samples(frame['n'])}.{_on_finding(finding)} Times are those of the slowest rank. Tied: "
-        "the 95 % interval of the ratio to the best holds 1, or lies within the noise of the baseline against itself. Each "
-        "number of ranks is a launch with its own rounds, so the ratios are not "
-        f"paired.{_on_report(compared, printed, images)}"
+        f"{look.device}; {timing}; {samples(frame['n'])}. Times are those of the slowest rank. Tied: the 95 % interval of the "
+        "ratio to the best holds 1, or lies within the noise of the baseline against itself. Each number of ranks is a launch "
+        "with its own rounds, so the ratios are not paired."
     )
     name = slug("gpus", first.workload, first.variant, first.scope, first.cache, "best")
     return Chart(name, _title(frame, look, on_gpu), figure, frame, note)
 
 
-def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], look: Look) -> None:
+def draw_tiles(tiles: Sequence[Tile], rows: Sequence[str], columns: Sequence[str], look: Look) -> go.Figure:
+    """A map of tiles with their words, the first row on top.
+
+    Args:
+        rows: names of the rows.
+        columns: names of the columns.
+    """
+    figure = blank(look.theme, _ROW_PX * len(rows) + 74)
     number = np.full((len(rows), len(columns)), np.nan)
     hovers = np.full(number.shape, "", dtype=object)
     for tile in tiles:
@@ -409,17 +398,15 @@ def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], 
         hovers[tile.y, tile.x] = tile.hover
     colors = _COLORS[look.theme]
     scale = [[(place + end) / 3, color] for place, color in enumerate(colors) for end in (0, 1)]
-    # The gap above the report's rows is half as high as a row.
-    edges = list(accumulate((0.5 if row == _BETWEEN else 1.0 for row in rows), initial=0.0))
-    centres = [(top + bottom) / 2 for top, bottom in pairwise(edges)]
     shared = {"zmin": -0.5, "zmax": 2.5, "colorscale": scale, "showscale": False, "xgap": 4, "ygap": 4, "hoverongaps": False}
-    figure.add_heatmap(z=number, x=list(range(len(columns))), y=edges, hovertext=hovers, hoverinfo="text", **shared)
+    across, down = list(range(len(columns))), list(range(len(rows)))
+    figure.add_heatmap(z=number, x=across, y=down, hovertext=hovers, hoverinfo="text", **shared)
     words = _WORDS[look.theme]
     fonts = {place: {"size": 11, "color": color} for place, color in zip(_PLACES, words, strict=True)}
     figure.layout.annotations = [
         {
             "x": tile.x,
-            "y": centres[tile.y],
+            "y": tile.y,
             "text": tile.label,
             "showarrow": False,
             "font": fonts[_LOOKS.get(tile.place, tile.place)],
@@ -428,23 +415,21 @@ def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], 
     ]
     line = {"color": look.tones.text, "width": 2.5}
     figure.layout.shapes = [
-        {"type": "rect", "x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": edges[tile.y] + 0.05, "y1": edges[tile.y + 1] - 0.05}
-        | {"line": line}
+        {"type": "rect", "x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": tile.y - 0.45, "y1": tile.y + 0.45, "line": line}
         for tile in tiles
-        if tile.advised
+        if tile.framed
     ]
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "tickmode": "array"}
-    labels = {"tickvals": list(range(len(columns))), "ticktext": [text(name) for name in columns]}
-    figure.update_xaxes(range=[-0.5, len(columns) - 0.5], **axis, **labels)
-    labels = {"tickvals": centres, "ticktext": [text(row) for row in rows]}
-    figure.update_yaxes(range=[edges[-1], 0], tickfont={"color": look.tones.text}, **axis, **labels)
+    figure.update_xaxes(range=[-0.5, len(columns) - 0.5], **axis, tickvals=across, ticktext=[text(name) for name in columns])
+    ends = {"range": [len(rows) - 0.5, -0.5], "tickfont": {"color": look.tones.text}}
+    figure.update_yaxes(**ends, **axis, tickvals=down, ticktext=[text(row) for row in rows])
+    return figure
 
 
-def _our_tile(row: Cell, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
-    ranks = ranks_words(row.ranks, on_gpu=on_gpu)
+def _tile(row: Cell, x: int, y: int) -> Tile:
     median = text(format_duration(row.median_ns.value))
     lines = [
-        f"<b>{text(row.variant)}</b> {text(row.config)} on {ranks}".replace("  ", " "),
+        f"<b>{text(row.variant)}</b> {text(row.config)} on {_who(row)}".replace("  ", " "),
         f"{text(row.case)}: <b>{median}</b> ({text(format_ends(row.median_ns, format_duration))})",
     ]
     if why := doubt(row.n, row.flags):
@@ -459,21 +444,7 @@ def _our_tile(row: Cell, columns: list[str], rows: list[str], on_gpu: bool) -> _
     over = f"+{significant(100 * (row.over_best.value - 1), 1)} %" if ratio == "1.00×" else ratio
     word = row.place if row.place != "slower" else over
     label = f"<b>{median}</b><br>{word}"
-    return _Tile(columns.index(row.case), rows.index(ranks), row.place, label, "<br>".join(lines))
-
-
-def _their_tile(row: Any, at: dict[int, int], rows: list[str]) -> _Tile:
-    written = text(format_duration(1e9 * row.seconds))
-    place = "best" if row.best else format_ratio(row.over_best)
-    advice = "<br>advised by the report" if row.advised else ""
-    where = _node(row.per_node).partition(": ")[2]
-    hover = f"<b>report, table 4</b>, {where}<br>{row.images:,} images: <b>{written}</b>, {place}{advice}"
-    label = f"<b>{written}</b><br>{place}"
-    return _Tile(at[row.images], rows.index(_node(row.per_node)), "best" if row.best else "slower", label, hover, row.advised)
-
-
-def _node(per_node: int) -> str:
-    return f"report: {ranks_words(per_node, on_gpu=True)} × 2 nodes"
+    return Tile(x, y, row.place, label, "<br>".join(lines))
 
 
 def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
@@ -509,29 +480,3 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
         return f"{name}: fastest of {len(best)} cases are {numbers}{ties}"
     between = "".join(f", {counts} up to {case}" for counts, case in stretches[1:-1])
     return f"{are} up to {last}{between}, {stretches[-1][0]} above"
-
-
-def _on_finding(finding: Finding | None) -> str:
-    if finding is None:
-        return ""
-    meaning = {
-        "holds": "for few images fewer GPUs are faster here, as in the report on other hardware",
-        "differs": "for few images fewer GPUs are not faster here, unlike in the report on other hardware",
-        "open": "whether for few images fewer GPUs are faster here, as in the report on other hardware, is not known",
-    }[finding.verdict]
-    many = ranks_words(finding.ranks, on_gpu=True)
-    return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {meaning}."
-
-
-def _on_report(compared: Sequence[Cell], printed: Sequence[Any], images: dict[str, int | None]) -> str:
-    """Sentences about the report's rows, and about the columns in which its advice is best or tied here."""
-    if not printed:
-        return ""
-    advised = {row.images: row.per_node for row in printed if row.advised}
-    advised_rows = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
-    right = sum(row.place in ("best", "tied") for row in advised_rows)
-    return (
-        " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
-        f"node that its section 4 advises. As the number of all GPUs, that number is best or tied here in {right} of "
-        f"{len(advised_rows)} sizes."
-    )

@@ -7,12 +7,12 @@ import streamlit as st
 
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.reports import detail, generator
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.views.devices.gpus import chart as charts
 from warpladder.dashboard.views.devices.gpus import query as queries
 from warpladder.data import store
+from warpladder.data.advice import RECORD_ON_SEVERAL_GPUS
 
 _SHOWN: Final = {
     "best": "Best number",
@@ -21,7 +21,6 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = f"warpladder record {' '.join(detail.ON_SEVERAL_GPUS)} --gpus 1,2,4"
 
 
 def draw(run: store.Run) -> None:
@@ -46,9 +45,7 @@ def draw(run: store.Run) -> None:
 def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
     if shown == "best":
         variant = _choose_variant(frame, look)
-        crossover = runs.ask(run, queries.crossover, workload, timing, variant)
-        finding = generator.finding(frame[frame["variant"] == variant])
-        return charts.best_counts(crossover, finding, generator.table_4(), look)
+        return charts.best_counts(runs.ask(run, queries.crossover, workload, timing, variant), look)
     if shown == "shares":
         parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:
@@ -97,5 +94,5 @@ def _of_one() -> None:
         st.caption("To measure on 1, 2 and 4 GPUs of this machine:")
     else:
         st.markdown("Measure on 1, 2 and 4 GPUs, then choose that run above:")
-    st.code(_HOW_TO_RECORD, language="bash")
+    st.code(RECORD_ON_SEVERAL_GPUS, language="bash")
     pages.end()

@@ -8,7 +8,12 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from warpladder.dashboard.reports import (
+from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.devices.gpus import query
+from warpladder.dashboard.views.devices.gpus.chart import best_counts
+from warpladder.dashboard.views.reports.details import (
     blocks,
     conflicts,
     copies,
@@ -18,10 +23,8 @@ from warpladder.dashboard.reports import (
     overheads,
     phases,
     routes,
+    table_4,
 )
-from warpladder.dashboard.ui import pages, runs, state, widgets
-from warpladder.dashboard.ui.template import Chart, Look
-from warpladder.dashboard.ui.text import plain
 from warpladder.data import store
 
 #: Columns of the table of routes: their headings, and what their numbers are multiplied with.
@@ -157,7 +160,7 @@ def _generator(section: _Section) -> None:
     _executions(section, case)
     of_report = generator.of_report(frame)
     if len(of_report):
-        widgets.show_chart(generator_chart.over_images(of_report, generator.published(), section.look))
+        widgets.show_chart(generator_chart.over_images(of_report, table_4.published(), section.look))
 
 
 def _executions(section: _Section, case: str) -> None:
@@ -177,6 +180,28 @@ def _executions(section: _Section, case: str) -> None:
             window = f"{row['trace_ns']}-{row['trace_ns'] + row['span_ns']}"
             label = f"{plain(generator_chart.name(row))} →"
             pages.link("timeline", label, **state.link(window=window))
+
+
+def _gpus(section: _Section) -> None:
+    """The best number of GPUs here, and table 4 of the generator's report below it."""
+    timings = runs.ask(section.run, query.timings, generator.WORKLOAD)
+    if not timings:
+        widgets.nothing(
+            f"No generation of images ({generator.WORKLOAD}) was timed on several GPUs in this run.",
+            f"Choose another run, or record one: warpladder record {generator.WORKLOAD} --gpus 1,2,4.",
+        )
+    labels = {widgets.timing(section.run, timing): timing for timing in timings}
+    with section.controls:
+        timing = labels[state.choose("timing", "Timing", list(labels))]
+        why = f"No case was timed with a correct result in {widgets.timing(section.run, timing)}."
+        frame = section.ask(why, "Choose another timing.", query.scaling, generator.WORKLOAD, timing)
+        names = {name: section.look.variant_name(generator.WORKLOAD, name) for name in frame["variant"]}
+        variant = state.choose("variant", "Variant", names, default=query.variant_to_show(frame))
+    crossover = runs.ask(section.run, query.crossover, generator.WORKLOAD, timing, variant)
+    section.show(best_counts, crossover)
+    if len(table_4.advised_here(crossover)):
+        tested = table_4.finding(frame[frame["variant"] == variant])
+        widgets.show_chart(table_4.chart(crossover, tested, section.look))
 
 
 def _routes(section: _Section) -> None:
@@ -220,5 +245,6 @@ _SECTIONS: Final[Mapping[str, tuple[str, Callable[[_Section], None]]]] = {
     "matrices": ("2-D and 3-D", _matrices),
     "phases": ("Phases of a step", _phases),
     "generator": ("Generator", _generator),
+    "gpus": ("Number of GPUs", _gpus),
     "routes": ("Routes from Python", _routes),
 }

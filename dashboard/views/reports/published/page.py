@@ -4,7 +4,6 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core.numbers import format_half_width
-from warpladder.dashboard.reports.detail import CITATIONS
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.reports.published import chart as charts
@@ -38,7 +37,7 @@ def draw(run: store.Run) -> None:
             "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports do not flush L2 between repetitions: hot."
         )
     frame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
-    st.caption(plain(CITATIONS.get(report, "")))
+    st.caption(plain(figures.CITATIONS.get(report, "")))
     look = runs.look_of(run, widgets.theme())
     if frame["published"].notna().any():
         widgets.show_chart(widgets.drawn(charts.beside_ours, frame, sources[slug], report, look))

@@ -12,8 +12,6 @@ from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.reports import generator
-from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.text import further
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices.gpus import chart as charts
@@ -165,7 +163,7 @@ def test_the_best_number_of_a_case_is_marked_and_what_is_tied_with_it() -> None:
     }  # fmt: skip
     slow = found[(found["case"] == "n=2") & (found["ranks"] == 4)]
     assert only(slow)["over_best"] == 1.25
-    chart = gpu_counts.best_counts(found, None, generator.table_4(), look(scaled(alone, together)))
+    chart = gpu_counts.best_counts(found, look(scaled(alone, together)))
     assert chart.title == "w, v01_a: 1 or 2 GPUs are best up to n=1, 2 above"
 
 
@@ -176,14 +174,14 @@ def test_sizes_in_which_nothing_may_be_called_best_are_not_counted_by_the_title(
     made = scaled(alone, together, [case(1), case(2, 1)])
     found = queries.crossover(made, "w", COLD, "v01_a")
     found.loc[found["case"] == "n=2", "place"] = "unknown"
-    chart = gpu_counts.best_counts(found, None, generator.table_4().head(0), look(made))
+    chart = gpu_counts.best_counts(found, look(made))
     assert chart.title == "w, v01_a: 1 and 2 GPUs are tied at n=1"
 
 
 def test_where_no_number_is_slower_the_map_says_that_all_are_tied() -> None:
     two = ranked("v01_a", [50] * 6, [92, 95, 100, 102, 105, 108])
     made = scaled(samples("v01_a", [98, 99, 100, 101, 102, 103]), two)
-    chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), None, generator.table_4(), look(made))
+    chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), look(made))
     assert chart.title == "w, v01_a: 1 and 2 GPUs are tied at every size"
 
 
@@ -302,52 +300,12 @@ def test_a_variant_without_phases_has_no_shares() -> None:
     assert queries.shares(data, "w", COLD).empty
 
 
-def test_the_reports_advice_changes_at_200_images_and_beyond_1000() -> None:
-    assert [generator.advised(images) for images in (10, 199, 200, 1000, 1001, 5248)] == [1, 1, 2, 2, 4, 4]
-
-
-def test_table_4_has_the_best_number_of_gpus_a_node_for_its_eight_sizes() -> None:
-    table = generator.table_4()
-    best = dict(table.loc[table["best"], ["images", "per_node"]].to_numpy().tolist())
-    assert best == {10: 1, 100: 1, 880: 2, 1000: 2, 2224: 4, 2512: 4, 4856: 4, 5248: 4}
-    row = table[(table["images"] == 880) & (table["per_node"] == 1)]
-    assert only(row)["over_best"] == pytest.approx(0.248 / 0.197)
-
-
-@pytest.mark.parametrize(
-    ("two", "four", "said", "ranks"),
-    [((0.4, 0.5, 0.6), (0.2, 0.3, 0.4), "holds", 4), ((0.9, 1.0, 1.1), (0.2, 0.3, 0.4), "open", 4), ((1.4, 1.5, 1.6), (0.9, 1.0, 1.1), "differs", 2)],
-)  # fmt: skip
-def test_the_reports_finding_holds_only_where_every_larger_number_is_slower(
-    two: tuple[float, ...], four: tuple[float, ...], said: str, ranks: int
-) -> None:
-    same = {
-        "workload": "gan_tconv",
-        "scope": "end_to_end",
-        "kind": "cuda",
-        "case": "images=10",
-        "size_rank": 0,
-        "flags": (),
-        "n": 6,
-    }
-    ends = ("speedup_low", "speedup", "speedup_high")
-    every = ((1, (1.0, 1.0, 1.0)), (2, two), (4, four))
-    rows = [{**same, "ranks": count, **dict(zip(ends, values, strict=True))} for count, values in every]
-    found = gpu_guidance.finding(pd.DataFrame(rows))
-    assert found and (found.verdict, found.ranks, found.case) == (said, ranks, "images=10")
-    few = gpu_guidance.finding(pd.DataFrame(rows).assign(n=5))
-    assert few and few.verdict == "open", "five samples on a side decide nothing"
-    flagged = pd.DataFrame(rows).assign(flags=[("waits_inside",), (), ()])
-    assert (found := gpu_guidance.finding(flagged)) and found.verdict == "open"
-    assert gpu_guidance.finding(pd.DataFrame(rows).assign(scope="device")) is None
-
-
 def test_a_number_of_ranks_with_fewer_than_six_samples_is_neither_best_nor_slower() -> None:
     """Two ranks take half the time in five rounds. One rank has six."""
     data = scaled(samples("v01_a", HUNDRED), ranked("v01_a", [50] * 5, [50] * 5))
     crossover = queries.crossover(data, "w", COLD, "v01_a")
     assert {count: row["place"] for count, row in by_ranks(crossover).items()} == {1: "best", 2: "unknown"}
-    chart = gpu_counts.best_counts(crossover, None, generator.table_4().head(0), look(data))
+    chart = gpu_counts.best_counts(crossover, look(data))
     assert chart.title == "w, v01_a: 1 GPU is best at every size"
     assert "of only 5 samples" in str(chart.figure.data[0].hovertext)
     assert (
@@ -364,5 +322,5 @@ def test_a_distrusted_variant_is_not_the_one_that_is_shown_and_names_no_best_num
     assert queries.variant_to_show(queries.scaling(data, "w", COLD)) == "v01_a"
     crossover = queries.crossover(data, "w", COLD, "v02_b")
     assert set(crossover["place"]) == {"unknown"}
-    title = gpu_counts.best_counts(crossover, None, generator.table_4().head(0), look(data)).title
+    title = gpu_counts.best_counts(crossover, look(data)).title
     assert title == "w, v02_b: no number is best; each time is distrusted: above_ceiling"

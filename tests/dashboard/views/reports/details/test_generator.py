@@ -15,15 +15,15 @@ from tests.synthetic.made_runs import row, run_row
 from warpladder.dashboard import export
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports import generator
-from warpladder.dashboard.reports import generator_chart as charts
-from warpladder.dashboard.reports.generator import COMPUTE, IN, OUT, REST
 from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.reports.details import generator, table_4
+from warpladder.dashboard.views.reports.details import generator_chart as charts
+from warpladder.dashboard.views.reports.details.generator import COMPUTE, IN, OUT, REST
 from warpladder.data import store
 from warpladder.data.names import Phase
 from warpladder.data.store import RunWriter
 
-APP: Final = Path(__file__).resolve().parents[3] / "dashboard" / "app.py"
+APP: Final = Path(__file__).resolve().parents[5] / "dashboard" / "app.py"
 MS: Final = 1_000_000
 CASES: Final = ("images=4,channels=64", "images=10", "images=1000")
 VARIANTS: Final = ("v05_mixed", "v06_pinned", "v07_overlapped", "v09_graph", "v11_one_product", "cudnn", "numpy")
@@ -166,7 +166,7 @@ def test_without_the_pinned_rung_no_ratio_is_told(frame: pd.DataFrame) -> None:
 
 
 def test_published_seconds_are_those_of_table_4() -> None:
-    table = generator.published()
+    table = table_4.published()
     assert len(table) == 24  # eight numbers of images by 1, 2 and 4 GPUs a node
     one = table[(table["variant"] == "1 GPU a node") & (table["images"] == 1000)]
     assert one["seconds"].tolist() == [0.278]
@@ -210,7 +210,7 @@ def test_phases_that_are_longer_than_the_whole_fill_the_bar(tmp_path: Path) -> N
 def test_the_chart_over_images_has_our_time_and_the_report_s_and_names_the_fastest_of_its_precision(
     data: RunData, frame: pd.DataFrame
 ) -> None:
-    chart = charts.over_images(generator.of_report(frame), generator.published(), look(data, "light"))
+    chart = charts.over_images(generator.of_report(frame), table_4.published(), look(data, "light"))
     assert chart.title == "1,000 images take 2.60 ms by v09_graph · fp32; the report's fastest took 224 ms on other hardware"
     lines = {line.name: dict(zip(line.x, line.y, strict=True)) for line in chart.figure.data}
     assert lines["v07_overlapped · fp32"] == {10: 3.0 * MS, 1000: 12.0 * MS}

@@ -1,19 +1,15 @@
-"""The generator's report: the parts of a generation, the executions of figures 2 to 6, table 4, and the number of GPUs that it advises."""
+"""The generator's report: the parts of a generation, and the executions of figures 2 to 6."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.compare.within_run import verdict
-from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.cells import best_config, cells, is_trusted
+from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.data import figures
 from warpladder.data.arrays import NONE, Int64s, Intervals, lookup
 from warpladder.data.names import Phase
 
@@ -58,43 +54,6 @@ KIND_OF: Final[Mapping[str, str]] = {
 }
 #: The kernels among these names.
 KERNELS: Final = tuple(name for name, kind in KIND_OF.items() if kind not in COPIES)
-
-
-#: Pairs of a number of images and the GPUs for each of two nodes that section 4 of the report advises from that number on.
-_ADVISED: Final = ((1001, 4), (200, 2), (0, 1))
-
-
-def published() -> pd.DataFrame:
-    """The report's table 4, in its order.
-
-    The columns are `variant` (as printed, such as `1 GPU a node`), `images`, `seconds`, `hardware` and `note`.
-    """
-    rows = figures.read(WORKLOAD)
-    rows = rows[(rows["table"] == "4") & (rows["quantity"] == "time")].rename(columns={"value": "seconds"})
-    rows["images"] = rows["case"].map(images_in)
-    return rows[["variant", "images", "seconds", "hardware", "note"]].reset_index(drop=True)
-
-
-def advised(images: int) -> int:
-    """GPUs for each node that the report advises: 1 below 200 images, 2 from 200 to 1,000, 4 above."""
-    return next(gpus for least, gpus in _ADVISED if images >= least)
-
-
-def table_4() -> pd.DataFrame:
-    """The report's times by number of images and by GPUs in each of its two nodes.
-
-    The report prints no spread, so ties cannot be detected.
-
-    Returns:
-        One row for each printed number: `images`, `per_node`, `seconds`, `over_best` (time over the least time for as many
-        images), `best` and `advised`.
-    """
-    frame = published()
-    frame["per_node"] = frame["variant"].str.extract(r"(\d+)", expand=False).astype(int)
-    frame["over_best"] = frame["seconds"] / frame.groupby("images")["seconds"].transform("min")
-    frame["best"] = frame["over_best"] == 1.0
-    frame["advised"] = frame["per_node"] == frame["images"].map(advised)
-    return frame[["images", "per_node", "seconds", "over_best", "best", "advised"]]
 
 
 def images_in(case: str) -> int:
@@ -292,46 +251,3 @@ def _work(traces: Traces, table: str, ids: Int64s, owner: Int64s) -> pd.DataFram
     values = dict(zip(("start_ns", "end_ns", *numbers), columns, strict=True))
     frame = pd.DataFrame({"place": np.where(at >= 0, owner[at], NONE), "name": names, "bytes": np.nan, **values})
     return frame[frame["place"] >= 0]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Whether fewer GPUs are faster for few images: `holds`, `differs` where some larger number is faster, or `open` where a verdict is `tied` or `unknown`."""
-
-    case: str
-    ranks: int
-    speedup: Estimate
-    verdict: str
-
-
-def images_of(case: str) -> int | None:
-    """The number of images of a case of the report's network; None for any other case."""
-    name, _, number = case.partition("=")
-    return int(number) if name == "images" and number.isdecimal() else None
-
-
-def finding(frame: pd.DataFrame) -> Finding | None:
-    """The report's finding that few images are faster on fewer GPUs, tested at the run's smallest case.
-
-    Args:
-        frame: `views.gpus.query.scaling` of one variant.
-
-    Returns:
-        The finding for the number of ranks that is slowest against one rank, or for the fastest number where some number is
-        faster than one rank. None for other workloads and networks, for host variants, for device times (they exclude the
-        waiting of ranks), and where one rank has no samples.
-    """
-    frame = frame[(frame["workload"] == WORKLOAD) & (frame["scope"] != "device") & (frame["kind"] != "host")]
-    frame = frame[frame["case"].map(images_of).notna()]
-    scaled = frame[(frame["ranks"] > 1) & frame["speedup"].notna()]
-    if scaled.empty:
-        return None
-    smallest = scaled[scaled["size_rank"] == scaled["size_rank"].min()]
-    one = frame[(frame["ranks"] == 1) & (frame["case"] == smallest["case"].iloc[0])]
-    believed = is_trusted(one).all() and is_trusted(smallest).all()
-    fewest = int(one["n"].min()) if believed else 0
-    rows = smallest[["speedup_low", "speedup_high", "n"]].itertuples(index=False, name=None)
-    verdicts = [verdict(low, high, min(n, fewest)) for low, high, n in rows]
-    words = "differs" if "faster" in verdicts else "holds" if set(verdicts) == {"slower"} else "open"
-    row = smallest.loc[smallest["speedup"].idxmax() if words == "differs" else smallest["speedup"].idxmin()]
-    return Finding(str(row["case"]), int(row["ranks"]), Estimate.of(row, "speedup"), words)

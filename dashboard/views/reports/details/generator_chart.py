@@ -17,7 +17,6 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports import generator
 from warpladder.dashboard.ui.bars import add_bars, bars_of_shares, rows_of_bars, scale
 from warpladder.dashboard.ui.template import (
     BESIDE,
@@ -35,6 +34,7 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
 )
+from warpladder.dashboard.views.reports.details import generator, table_4
 
 _LOOKS: Final = dict(
     zip(generator.PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True)
@@ -88,7 +88,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
 
     Args:
         frame: `query.generations`, not empty, of the report's network.
-        published: `query.published`.
+        published: `table_4.published`.
     """
     figure = blank(look.theme, 420)
     for variant, line in frame.groupby("variant", sort=False):
@@ -344,4 +344,4 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
             yield figures_2_to_6(work, look, each)
     of_report = generator.of_report(frame)
     if len(of_report):
-        yield over_images(of_report, generator.published(), look)
+        yield over_images(of_report, table_4.published(), look)

@@ -10,7 +10,6 @@ from warpladder.dashboard.core.cells import baseline_variant, best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_ends, format_ratio
 from warpladder.dashboard.core.run_data import RunData, find_entry
-from warpladder.dashboard.reports.detail import SEQUENTIAL
 from warpladder.dashboard.ui.bars import panels
 from warpladder.dashboard.ui.template import Chart, Look, bold_name, error_bars, samples, slug, text, ticks
 from warpladder.data import figures
@@ -54,7 +53,7 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
     best = best_config(every[(every["workload"] == workload) & (every["gpus"] > 0) & every["role"].isin(["rung", "peer"])])
     best = best.merge(charted_cases(data, workload)[["case", "size", "series"]], on="case")
     # The host variant that speedups are counted from on a machine without a GPU; empty without one.
-    host = baseline_variant(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
+    host = baseline_variant(data, workload, Timing("operation", "hot"), on_host=True, preferred=figures.SEQUENTIAL)
     rows = []
     for copies, scopes in ((False, ("device", "operation")), (True, ("end_to_end",))):
         scope = next((scope for scope in scopes if (best["scope"] == scope).any()), "")

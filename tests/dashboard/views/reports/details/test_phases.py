@@ -10,9 +10,9 @@ from tests.synthetic.made_runs import row, run_row
 from tests.synthetic.made_traces import write
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports import phases
-from warpladder.dashboard.reports import phases as charts
 from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.reports.details import phases
+from warpladder.dashboard.views.reports.details import phases as charts
 from warpladder.data import store
 from warpladder.data.store import RunWriter
 

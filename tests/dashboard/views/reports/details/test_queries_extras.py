@@ -9,10 +9,10 @@ from tests.synthetic import made_runs
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.reports import blocks, conflicts, copies, matrices, overheads
-from warpladder.dashboard.reports import copies as charts
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import query as ladder
+from warpladder.dashboard.views.reports.details import blocks, conflicts, copies, matrices, overheads
+from warpladder.dashboard.views.reports.details import copies as charts
 from warpladder.dashboard.views.sizes import query as sizes
 from warpladder.data import store
 

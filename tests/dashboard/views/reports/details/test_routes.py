@@ -11,9 +11,9 @@ from streamlit.testing.v1 import AppTest
 from tests.dashboard.test_app import Open, open_app
 from tests.synthetic import made_runs
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.reports import routes
-from warpladder.dashboard.reports import routes as charts
 from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.reports.details import routes
+from warpladder.dashboard.views.reports.details import routes as charts
 from warpladder.data import hand_over, store
 from warpladder.data.store import to_json
 

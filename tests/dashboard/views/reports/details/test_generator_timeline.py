@@ -8,16 +8,16 @@ from typing import Any, Final
 import pandas as pd
 import pytest
 
-from tests.dashboard.reports.test_generator import CASES, row, write
 from tests.dashboard.test_app import Open, open_app
+from tests.dashboard.views.reports.details.test_generator import CASES, row, write
 from warpladder.dashboard import export
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports import generator
-from warpladder.dashboard.reports import generator as queries
-from warpladder.dashboard.reports import generator_chart as charts
-from warpladder.dashboard.reports.generator import DENSE, DIRECT, IN, LAST, NORMS, OPERANDS, OUT, PRODUCTS
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.reports.details import generator
+from warpladder.dashboard.views.reports.details import generator as queries
+from warpladder.dashboard.views.reports.details import generator_chart as charts
+from warpladder.dashboard.views.reports.details.generator import DENSE, DIRECT, IN, LAST, NORMS, OPERANDS, OUT, PRODUCTS
 from warpladder.workloads.api import format_params
 from warpladder.workloads.gan_tconv.problem import make_case
 from warpladder.workloads.gan_tconv.workload import WORKLOAD

@@ -1,0 +1,1 @@
+"""Where the time of a trace goes: by operator and by kernel, and what would change it."""
