@@ -40,11 +40,12 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import HostParts, RankActivities
-from warpladder.dashboard.core.critical_path.replay import Contradiction, Gains, replay
+from warpladder.dashboard.core.critical_path.gains import gains_ns
 from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span, spans
 from warpladder.dashboard.core.critical_path.waits import LONG_AGO
+from warpladder.dashboard.core.replay import Contradiction
 from warpladder.dashboard.core.traces import Job
-from warpladder.data.arrays import NONE
+from warpladder.data.arrays import NONE, Floats
 
 #: What a segment of the path is. The first ones are the kinds of `Work`, in their order.
 KINDS: Final = ("compute", "communication", "memory", "graph", "launch", "host", "idle")
@@ -265,15 +266,15 @@ def critical_path(job: Job, iteration: int | None) -> CriticalPath:
     return CriticalPath(span, segments, kernels, ranks.ranks, tuple(chosen), ranks.aligned, ranks.without_clock, has_launches)
 
 
-def _gains(ranks: Ranks, chosen: list[int], before: Span | None, span: Span, kernels: pd.DataFrame) -> Gains:
+def _gains(ranks: Ranks, chosen: list[int], before: Span | None, span: Span, kernels: pd.DataFrame) -> Floats:
     """The gain of the iteration for each kernel, NaN where no rank is chosen."""
     names = kernels["name"].tolist()
     if not chosen:
         return np.full(len(names), np.nan)
     if before and set(chosen) == set(ranks.ranks):
-        earlier, end = replay(ranks, chosen, [before, span], names, PART)
+        earlier, end = gains_ns(ranks, chosen, [before, span], names, PART)
         return np.asarray(np.maximum(end - earlier, 0))
-    return np.asarray(np.minimum(replay(ranks, chosen, [span], names, PART)[0], kernels["tenth_ns"]))
+    return np.asarray(np.minimum(gains_ns(ranks, chosen, [span], names, PART)[0], kernels["tenth_ns"]))
 
 
 def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:

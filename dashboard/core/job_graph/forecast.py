@@ -7,7 +7,7 @@ import numpy as np
 
 from warpladder.dashboard.core.job_graph import experts, pipelines
 from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
-from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, job_graph, replay
+from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, execute, job_graph
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import Floats
@@ -77,7 +77,7 @@ def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
 def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: float | None = None) -> JobForecast:
     measured = float(np.mean(graph.steps_ns))
     try:
-        base = replay(graph, [Change.of(graph)]).steps_ns.mean()
+        base = execute(graph, [Change.of(graph)]).steps_ns.mean()
     except ValueError as error:
         return JobForecast(measured, np.nan, (), str(error))
     if abs(base - measured) > _CLOSE * measured:
@@ -86,7 +86,7 @@ def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: floa
     less = 1.0
     if step_ns is not None and step_ns < base:
         less = _without_profiler(graph, step_ns)
-        base = measured = float(replay(graph, [Change.of(graph, host=less)]).steps_ns.mean())
+        base = measured = float(execute(graph, [Change.of(graph, host=less)]).steps_ns.mean())
         if abs(base - step_ns) > _CLOSE * step_ns:
             why = "the step without the profiler is shorter than the work of the devices in the profile"
             return JobForecast(step_ns, base, (), why)
@@ -94,7 +94,7 @@ def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: floa
     changes = [Change(each.compute, each.host * less, each.transfer) for _, _, each in options]
     # Less compute may be fewer launches: at best, the host is faster by the same factor.
     best = [Change(each.compute, each.host * np.minimum(each.compute, 1), each.transfer) for each in changes]
-    steps = replay(graph, [*changes, *best, Change.of(graph, host=less)]).steps_ns
+    steps = execute(graph, [*changes, *best, Change.of(graph, host=less)]).steps_ns
     doubt = abs(base - measured)
     outcomes = [
         Outcome(name, words, float(own.mean()), float(min(own.min(), fewer.min())) - doubt, float(own.max()) + doubt)
@@ -109,7 +109,7 @@ def _without_profiler(graph: JobGraph, step_ns: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(_TRIES):
         middle = (low + high) / 2
-        longer = replay(graph, [Change.of(graph, host=middle)]).steps_ns.mean() > step_ns
+        longer = execute(graph, [Change.of(graph, host=middle)]).steps_ns.mean() > step_ns
         low, high = (low, middle) if longer else (middle, high)
     return high
 

@@ -5,10 +5,8 @@ iteration; the first piece of an iteration begins where the rank's iteration bef
 things (copies, short gaps), and communicates exposed. These four add up to the piece, to the nanosecond.
 """
 
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -16,8 +14,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
+from warpladder.dashboard.core.replay import replay
 from warpladder.dashboard.core.traces import Job
-from warpladder.data.arrays import NONE, Bools, Floats
+from warpladder.data.arrays import NONE, Bools, Floats, Int64s
 from warpladder.data.job_tables import peers_of
 
 _COLUMNS: Final = (
@@ -161,7 +160,7 @@ class Replayed(NamedTuple):
     waited_ns: Floats
 
 
-def replay(graph: JobGraph, changes: list[Change]) -> Replayed:
+def execute(graph: JobGraph, changes: Sequence[Change]) -> Replayed:
     """Execute the iterations with each of some changes.
 
     A rank does its work of a piece, and then waits for the collective or message at the begin of the piece if the measured one did. A collective
@@ -169,123 +168,88 @@ def replay(graph: JobGraph, changes: list[Change]) -> Replayed:
     direction are buffered: a send then waits until no more messages are under way than were at most. Iterations follow one another, so that what one changes reaches the next.
 
     Raises:
-        ValueError: ranks wait for each other without end, since collectives were matched that are not the same.
+        Contradiction: ranks wait for each other without end, since collectives were matched that are not the same.
     """
-    return _Replay(graph, changes).run()
+    pieces, count = graph.pieces, len(graph.pieces)
+    within, after, transfer = _durations(pieces, changes)
+    first = ~pieces.duplicated("rank").to_numpy()
+    # Events: the start of all, the begin of each piece and the end of each rank, the end of each piece's communication and of its work,
+    # and the moment at which all ranks of a collective have begun it.
+    begin = np.arange(count) + np.cumsum(first)
+    until, done = (len(graph.ranks) + (1 + each) * count + 1 + np.arange(count) for each in (0, 1))
+    match, met = np.unique(pieces["match"].fillna(NONE).astype("int64"), return_inverse=True)
+    met, matched = done[-1] + 1 + met, pieces["match"].notna().to_numpy()
+    blocks, late, blocked = _communication(pieces)
+    buffered, room = _room(pieces)
+    talks, waits = blocks | late, matched & ~buffered
+    made = np.where(talks[room], until[room], done[room])
+    makes = np.flatnonzero(talks & (room != NONE))
+    # What a rank does not wait for at once, it waits for with the next communication that it waits for, or at the end of the iteration.
+    place, last = np.arange(count), np.flatnonzero(~pieces.duplicated(["rank", "iteration"], keep="last").to_numpy())
+    closing = np.append(np.flatnonzero(blocked & ~blocks), count)
+    closes, ends = closing[np.searchsorted(closing, place)], last[np.searchsorted(last, place)]
+    closed = np.where(closes <= ends, done[np.minimum(closes, count - 1)], begin[ends] + 1)
+    begun = (pieces["begin_ns"] - pieces["begin_ns"].min()).to_numpy(np.float64)
+    times = replay(
+        int(done[-1]) + 1 + len(match),
+        len(changes),
+        [
+            (begin[first], np.zeros(int(first.sum()), np.int64), begun[first]),
+            (done, begin, within),
+            (begin + 1, done, after),
+            (met[matched], begin[matched], 0.0),
+            (until[talks], np.where(waits, met, begin)[talks], transfer[talks]),
+            (until[makes], made[makes], 0.0),
+            (done[blocks], until[blocks], 0.0),
+            (closed[late], until[late], 0.0),
+        ],
+    )
+    steps = pd.DataFrame(times[begin[last] + 1]).groupby(pieces["iteration"].to_numpy()[last]).max().to_numpy()
+    waited = np.maximum(times[until] - transfer - times[begin] - np.maximum(within, 0), 0)[blocks]
+    waited = pd.DataFrame(waited).groupby(pieces["rank"].to_numpy()[blocks]).sum().reindex(list(graph.ranks), fill_value=0.0)
+    return Replayed(np.diff(steps, axis=0) if len(steps) > 1 else steps, waited.to_numpy())
 
 
 def work_ns(pieces: pd.DataFrame, change: Change) -> Floats:
     """The time of each piece without communication."""
-    compute, host, other = (pieces[name].to_numpy(np.float64) for name in ("compute_ns", "host_ns", "other_ns"))
+    compute, host, other = (pieces[name].to_numpy(np.float64) for name in _TIMES)
     paced = host > _PACED_BY_HOST * (compute + host)
     own = compute * change.compute + other
     total: Floats = np.where(paced, np.maximum(own, change.host * (compute + host + other)), own + host * change.host)
     return total
 
 
-class _Replay:
-    def __init__(self, graph: JobGraph, changes: list[Change]) -> None:
-        pieces = graph.pieces
-        self._graph, self._changes = graph, len(changes)
-        local = pieces[["compute_ns", "host_ns", "other_ns"]].sum(axis=1).to_numpy(np.float64)
-        after = np.clip(pieces["after_ns"].fillna(0).to_numpy(np.float64), 0, local)
-        work = np.stack([work_ns(pieces, change) for change in changes], axis=1)
-        factor = work / np.maximum(local, 1)[:, None]
-        first = pieces["is_first"].to_numpy(bool)
-        self._after = np.where(local[:, None] > 0, after[:, None] * factor, 0)
-        self._within = work - self._after
-        self._within[first] = work[first]
-        self._after[first] = 0
-        transfer = np.maximum(pieces["transfer_ns"].fillna(pieces["ends_ns"]).fillna(0).to_numpy(np.float64), 0)
-        self._transfer = transfer[:, None] * np.stack([change.transfer for change in changes], axis=1)
-        ends, duration = pieces["ends_ns"].fillna(0).to_numpy(np.float64), pieces["duration_ns"].to_numpy(np.float64)
-        exposed = pieces["exposed_ns"].to_numpy(np.float64)
-        self._blocks = ((ends <= duration) & (exposed > _NO_WAIT_NS) & ~first).tolist()
-        self._late = ((ends > duration) & ~first).tolist()
-        self._blocked = ((exposed > _NO_WAIT_NS) & ~first).tolist()
-        self._others, self._room = _waits_for(pieces)
-        self._iteration: list[int] = pieces["iteration"].tolist()
-        self._begins: list[float] = (pieces["begin_ns"] - pieces["begin_ns"].min()).astype(float).tolist()
-        self._begun: list[Floats | None] = [None] * len(pieces)
-        self._ended: list[Floats | None] = [None] * len(pieces)
-        self._ends = np.full((len(graph.iterations), len(graph.ranks), len(changes)), -np.inf)
-        self._waited = np.zeros((len(graph.ranks), len(changes)))
-        self._parked: dict[int, list[Iterator[int]]] = {}
-        self._ready = deque[Iterator[int]]()
-
-    def run(self) -> Replayed:
-        rows = self._graph.pieces.groupby("rank", sort=True).indices
-        self._ready.extend(self._events(place, np.asarray(rows[rank]).tolist()) for place, rank in enumerate(self._graph.ranks))
-        while self._ready:
-            events = self._ready.popleft()
-            if (awaited := next(events, NONE)) != NONE:
-                self._parked.setdefault(awaited, []).append(events)
-        if self._parked:
-            raise ValueError("ranks wait for each other without end")
-        last = self._ends.max(axis=1)
-        return Replayed(np.diff(last, axis=0) if len(last) > 1 else last, self._waited)
-
-    def _events(self, place: int, pieces: list[int]) -> Iterator[int]:
-        """Execute the pieces of a rank. Yields pieces of other ranks, for whose begins or ends it waits."""
-        numbers = self._iteration
-        time: Floats = np.full(self._changes, self._begins[pieces[0]])
-        open_ends: list[Floats] = []  # of communication that it has not waited for yet
-        for piece, following in pairwise([*pieces, NONE]):
-            begin = met = time
-            until: Floats | None = None
-            self._begun[piece] = begin
-            self._ready.extend(self._parked.pop(piece, ()))
-            time = begin + self._within[piece]
-            if self._blocks[piece] or self._late[piece]:
-                room = self._room[piece]
-                for other in self._others[piece]:
-                    while (theirs := self._begun[other]) is None:
-                        yield other
-                    met = np.maximum(met, theirs)
-                if room != NONE:
-                    while (made := self._ended[room]) is None:
-                        yield room
-                    met = np.maximum(met, made - self._transfer[piece])
-                until = met + self._transfer[piece]
-                if self._late[piece]:
-                    open_ends.append(until)
-                else:
-                    self._waited[place] += np.maximum(met - np.maximum(time, begin), 0)
-                    time = np.maximum(time, until)
-            if self._blocked[piece] and not self._blocks[piece]:
-                time, open_ends = reduce(np.maximum, open_ends, time), []
-            self._ended[piece] = time if until is None else until
-            self._ready.extend(self._parked.pop(piece, ()))
-            time = time + self._after[piece]
-            if following == NONE or numbers[following] != numbers[piece]:
-                time, open_ends = reduce(np.maximum, open_ends, time), []
-                self._ends[self._graph.iterations.index(numbers[piece]), place] = time
+def _durations(pieces: pd.DataFrame, changes: Sequence[Change]) -> tuple[Floats, Floats, Floats]:
+    """The work of each piece up to the end of its communication and behind it, and its transfer: pieces x changes."""
+    first = pieces["is_first"].to_numpy(bool)
+    local = pieces[list(_TIMES)].sum(axis=1).to_numpy(np.float64)
+    part = np.clip(pieces["after_ns"].fillna(0).to_numpy(np.float64), 0, local) / np.maximum(local, 1)
+    work = np.stack([work_ns(pieces, change) for change in changes], axis=1)
+    after = np.where(first[:, None], 0.0, part[:, None] * work)
+    transfer = pieces["transfer_ns"].fillna(pieces["ends_ns"]).fillna(0).to_numpy(np.float64).clip(min=0)
+    return work - after, after, transfer[:, None] * np.stack([change.transfer for change in changes], axis=1)
 
 
-def _waits_for(pieces: pd.DataFrame) -> tuple[list[list[int]], list[int]]:
-    """The pieces at whose begins the communication of each piece waits, and for a buffered send the receive whose end makes room for it."""
-    match = pieces["match"].fillna(NONE).astype("int64").to_numpy()
-    of: dict[int, list[int]] = {}
-    for piece, number in enumerate(match.tolist()):
-        if number != NONE:
-            of.setdefault(number, []).append(piece)
-    rank = pieces["rank"].tolist()
-    buffered, room = _buffered(pieces), [NONE] * len(match)
-    sends: dict[tuple[int, str], list[int]] = {}
-    for piece in np.flatnonzero(buffered).tolist():
-        sends.setdefault((rank[piece], str(pieces["sends_to"].iat[piece])), []).append(piece)
-    finish = pieces["finish_ns"].astype(float).to_numpy()
-    for own in sends.values():
-        receives = [next((other for other in of[int(match[piece])] if other != piece), NONE) for piece in own]
-        done = np.searchsorted(finish[receives], finish[own] + _TOGETHER_NS, side="right")
-        most = max(int((1 + np.arange(len(own)) - done).max()), 1)
-        for place in range(most, len(own)):
-            room[own[place]] = receives[place - most]
-    others = [
-        [other for other in of.get(number, ()) if other != piece] if not free else []
-        for piece, (number, free) in enumerate(zip(match.tolist(), buffered.tolist(), strict=True))
-    ]
-    return others, room
+def _communication(pieces: pd.DataFrame) -> tuple[Bools, Bools, Bools]:
+    """For each piece, whether it waits for its communication, leaves that to a later piece, and waits for any."""
+    talks = ~pieces["is_first"].to_numpy(bool)
+    late = pieces["ends_ns"].fillna(0).to_numpy() > pieces["duration_ns"].to_numpy()
+    blocked = pieces["exposed_ns"].to_numpy() > _NO_WAIT_NS
+    return talks & blocked & ~late, talks & late, talks & blocked
+
+
+def _room(pieces: pd.DataFrame) -> tuple[Bools, Int64s]:
+    """Which sends are buffered, and for each of them the receive whose end makes room for it; `NONE` for none."""
+    buffered, room = _buffered(pieces), np.full(len(pieces), NONE)
+    others = pieces[~buffered].dropna(subset="match").drop_duplicates("match")
+    receive = pieces["match"].map(pd.Series(others.index, others["match"]))
+    finish = pieces["finish_ns"].to_numpy(np.float64)
+    for _, sends in pieces.assign(receive=receive)[buffered].dropna(subset="receive").groupby(["rank", "sends_to"]):
+        receives = sends["receive"].to_numpy(np.int64)
+        done = np.searchsorted(finish[receives], finish[sends.index] + _TOGETHER_NS, side="right")
+        most = max(int((1 + np.arange(len(sends)) - done).max()), 1)
+        room[sends.index[most:]] = receives[:-most]
+    return buffered, room
 
 
 def _buffered(pieces: pd.DataFrame) -> Bools:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, others_of, replay
+from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, execute, others_of
 
 #: Parts of a stage's time, in the order in which they are added up, with their words.
 PARTS: Final = {
@@ -168,7 +168,7 @@ def stage_times(graph: JobGraph, pipeline: Pipeline) -> pd.DataFrame:
     stopped = Change.of(graph, host=0, transfer=0)
     even = replace(stopped, compute=level(graph, pipeline, to="mean").compute)
     changes = [even, stopped, Change.of(graph, transfer=0), Change.of(graph)]
-    by_rank = pd.DataFrame(replay(graph, changes).waited_ns, index=list(graph.ranks))
+    by_rank = pd.DataFrame(execute(graph, changes).waited_ns, index=list(graph.ranks))
     by_rank = by_rank.groupby(pd.Series(pipeline.stage_of)).sum().round().astype("int64")
     causes = by_rank.diff(axis=1).fillna(by_rank[[0]]).astype("int64")
     causes.columns = pd.Index(["schedule_ns", "uneven_ns", "for_host_ns", "for_transfers_ns"])

@@ -12,7 +12,7 @@ import pytest
 from tests.synthetic.made_paths import REDUCE, Host, Kernel, Operation, PathJob, Synchronize
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard.core.critical_path import CriticalPath, critical_path, iterations, typical
-from warpladder.dashboard.core.critical_path.replay import replay
+from warpladder.dashboard.core.critical_path.gains import gains_ns
 from warpladder.dashboard.core.critical_path.spans import Ranks, spans
 from warpladder.dashboard.core.traces import Job
 from warpladder.data import store
@@ -96,7 +96,7 @@ def test_segments_cover_the_iteration_without_gap_or_overlap(program: list[Opera
 def test_a_replay_of_the_same_durations_gives_the_measured_iteration(program: list[Operation], tmp_path: Path) -> None:
     ranks = Ranks(Job(store.open_run(PathJob(program).write(tmp_path))))
     every = spans(ranks)
-    assert (replay(ranks, ranks.ranks, every, ["gemm", REDUCE], 0.0) == 0).all()
+    assert (gains_ns(ranks, ranks.ranks, every, ["gemm", REDUCE], 0.0) == 0).all()
 
 
 @pytest.mark.sampled(1)
@@ -394,7 +394,7 @@ def test_random_programs_are_covered_and_replayed(seed: int, tmp_path: Path) -> 
     path = found(made, tmp_path)
     assert (path.segments["start_ns"].to_numpy()[1:] == path.segments["end_ns"].to_numpy()[:-1]).all()
     ranks = Ranks(Job(store.open_run(tmp_path / "job")))
-    assert (replay(ranks, ranks.ranks, spans(ranks)[1:3], path.kernels["name"].tolist(), 0.0) == 0).all()
+    assert (gains_ns(ranks, ranks.ranks, spans(ranks)[1:3], path.kernels["name"].tolist(), 0.0) == 0).all()
     for name, gain in gains(path).items():
         truth = made.duration_us(2) - made.with_faster(name).duration_us(2)
         assert gain == pytest.approx(truth, abs=2 * LATENCY_US), name
