@@ -39,8 +39,10 @@ _CORE: Final = ("tests/collectors", "tests/specimens")
 _COMPARE: Final = ("tests/dashboard/core", "tests/dashboard", "tests/benchmarks", "tests/recomputed")
 _IMPORT: Final = ("tests/collectors/trace", "tests/collectors/nsight_systems")
 FAULTS: Final = (
-    Fault("elements that are not finite pass", "collectors", "if each.not_finite]:", "if False]:", _CORE),
-    Fault("a tile's error is not judged", "collectors", "= error / np.maximum(reference, least)", "= error * 0", _CORE),
+    Fault("elements that are not finite pass", "collectors", "if each.not_finite or each.finite]:", "if False]:", _CORE),
+    Fault(
+        "a tile's error is not judged", "collectors", "= error / reference.clip(self._least(least_rms))", "= error * 0", _CORE
+    ),
     Fault(
         "the largest error is not judged",
         "collectors",
@@ -59,11 +61,17 @@ FAULTS: Final = (
     Fault(
         "rounds are not shuffled",
         "collectors",
-        "enumerate(rng.permutation(len(entries)))",
-        "enumerate(range(len(entries)))",
+        "for index in rng.permutation(len(entries))]",
+        "for index in range(len(entries))]",
         _CORE,
     ),
-    Fault("throttled samples are kept", "collectors", "if not reading.throttled or discarded == RETRIES:", "if True:", _CORE),
+    Fault(
+        "throttled samples are kept",
+        "collectors",
+        "if not (reading.throttled or reading.interrupted) or",
+        "if not reading.interrupted or",
+        _CORE,
+    ),
     Fault(
         "one converged variant ends the rounds",
         "collectors",
@@ -102,7 +110,11 @@ FAULTS: Final = (
         ("tests/data", "tests/collectors/core"),
     ),
     Fault(
-        "pages of parquet have no checksum", "data", "write_page_checksum=True", "write_page_checksum=False", ("tests/data",)
+        "pages of parquet have no checksum",
+        "data",
+        "write_page_checksum=True,\n",
+        "write_page_checksum=False,\n",
+        ("tests/data",),
     ),
     Fault("rounds are not paired", "dashboard", "_SEED if paired else _SEED + 1", "_SEED + 1", _COMPARE),
     Fault(
@@ -128,17 +140,22 @@ FAULTS: Final = (
     ),
     Fault(
         "a range that ends with its parent has none",
-        "collectors",
-        "level[block[odd] - 1] >= end",
-        "level[block[odd] - 1] > end",
+        "data",
+        "_latest_above(_maxima(end), np.arange(len(end)), end - 1)",
+        "_latest_above(_maxima(end), np.arange(len(end)), end)",
         _IMPORT,
     ),
 )
 
 
+def files_with(fault: Fault, root: Path) -> list[Path]:
+    """The files of a fault's room that have the right text."""
+    return [file for file in sorted((root / fault.room).rglob("*.py")) if fault.right in file.read_text()]
+
+
 def plant(fault: Fault, root: Path) -> None:
     """Replace the right text below a folder. Raises ValueError where it does not stand there once."""
-    files = [file for file in sorted((root / fault.room).rglob("*.py")) if fault.right in file.read_text()]
+    files = files_with(fault, root)
     if len(files) != 1 or files[0].read_text().count(fault.right) != 1:
         raise ValueError(f"{fault.right!r}: stands in {len(files)} files of {fault.room}; it has to stand once")
     files[0].write_text(files[0].read_text().replace(fault.right, fault.wrong))
