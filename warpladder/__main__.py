@@ -30,13 +30,16 @@ def command() -> "click.Group":
     )
     from warpladder.commands.common import Commands
 
-    every = (
-        *(record.command, new.command, why.command, versus.command, imports.profile_command, imports.import_command),
-        *(extract.command, extract.forecast_command, capture.command),
-        *(look.list_command, look.runs_command, look.summary_command, sql.command, compare.command),
-        *(export.command, export.app_command, doctor.command, disassemble.command, mcp.command),
-    )
-    return click.version_option(__version__)(Commands(every, help=__doc__ or ""))
+    groups = {
+        "Measure kernels": (new.command, record.command, compare.command, why.command, versus.command, disassemble.command),
+        "Look into a program": (
+            *(imports.import_command, imports.profile_command, capture.command),
+            *(extract.command, extract.forecast_command),
+        ),
+        "Look at runs": (export.app_command, look.runs_command, look.summary_command, sql.command, export.command),
+        "This machine": (doctor.command, look.list_command, mcp.command),
+    }
+    return click.version_option(__version__)(Commands(groups, help=__doc__ or ""))
 
 
 def main(name: str = "warpladder") -> None:

@@ -165,6 +165,13 @@ def test_auto_times_by_events_whatever_else_is_installed(monkeypatch: pytest.Mon
     assert choice.choose("auto") == ("host_clock", "this machine has no NVIDIA driver")
 
 
+def test_help_has_every_command_on_a_line_of_its_own_with_a_whole_sentence() -> None:
+    lines = [line for line in CliRunner().invoke(command(), ["--help"]).output.splitlines() if line.startswith("  ")]
+    rows = {words[0]: line for line in lines if (words := line.split()) and words[0] in command().commands}
+    assert rows.keys() == command().commands.keys()
+    assert {name: line for name, line in rows.items() if not line.endswith(".") or line.endswith("...")} == {}
+
+
 @pytest.mark.thorough
 def test_help_and_the_list_of_workloads_load_nothing_that_they_do_not_need() -> None:
     for arguments in (["--help"], ["list", "conv2d"]):

@@ -87,7 +87,8 @@ def test_a_session_records_reads_why_and_improves_a_function_and_is_refused_when
         server = _sdk().StdioServerParameters(
             command=sys.executable, args=["-m", "warpladder", "mcp", "--data-dir", str(tmp_path / "runs"), "--limit", "120"]
         )
-        async with _sdk().Client(server) as client:
+        transport = pytest.importorskip("mcp.client.stdio").stdio_client(server, errlog=sys.__stderr__)
+        async with _sdk().Client(transport) as client:
 
             async def recorded(body: str, **given: str) -> dict[str, Any]:
                 return await _called(client, "record", file=_write(file, body, **given), seconds=0.3)

@@ -25,9 +25,9 @@ from warpladder.errors import Error
     help="The folder that is made, with one for each kernel.",
 )
 def command(program: Path, arguments: Sequence[str], kernel: str, launch: int, most_bytes: int, out: Path) -> None:
-    """Run a program, and write its kernels as benchmarks, with the arguments of one launch.
+    """Run a program, and write its kernels as benchmarks.
 
-    It watches CuPy, Triton, Numba, and the extensions that PyTorch builds while the program runs.
+    Each has the arguments of one launch. It watches CuPy, Triton, Numba, and the extensions that PyTorch builds while the program runs.
 
     PROGRAM.py: a Python program of yours; ARGUMENTS are given to it.
     """

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -32,14 +32,28 @@ class ExitCode(IntEnum):
 
 
 class Commands(click.Group):
-    """A group that prints a user's mistake as one line on stderr."""
+    """Commands in groups. It prints a user's mistake as one line on stderr.
 
-    def __init__(self, commands: Sequence[click.Command], *, help: str) -> None:
+    Args:
+        groups: title -> commands, in the order of the help.
+    """
+
+    def __init__(self, groups: Mapping[str, Sequence[click.Command]], *, help: str) -> None:
         settings: dict[str, Any] = {
             "no_args_is_help": True,
             "context_settings": {"show_default": True, "help_option_names": ["-h", "--help"]},
         }
-        super().__init__("warpladder", {command.name or "": command for command in commands}, help=help, **settings)
+        commands = {command.name or "": command for group in groups.values() for command in group}
+        super().__init__("warpladder", commands, help=help, **settings)
+        self._groups = groups
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by group."""
+        longest = max(map(len, self.commands))
+        for title, commands in self._groups.items():
+            with formatter.section(title):
+                rows = [(f"{command.name:{longest}}", command.get_short_help_str(formatter.width)) for command in commands]
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

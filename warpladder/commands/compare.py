@@ -38,8 +38,10 @@ def command(
     data_dirs: Sequence[str],
     **options_of_gate: Any,
 ) -> None:
-    """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost, or the reference or
-    the tolerance differs; 2: not comparable; 3: a cell could not be judged.
+    """Compare two runs: what is slower, faster, wrong or lost in B.
+
+    Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost, or the reference or the tolerance differs; 2: not comparable; 3: a
+    cell could not be judged.
 
     A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT. Two jobs, and two imported traces, are compared by
     the figures of an iteration and by kernel.

@@ -39,7 +39,9 @@ _MOST_THREADS: Final = 1024
 @click.option("--ptx", is_flag=True, help="With the PTX of each kernel of a source.")
 @format_option("kernels", get_args(Form))
 def command(file: Path, architectures: Sequence[str], kernels: Sequence[str], block: int | None, ptx: bool, form: Form) -> None:
-    """Print the registers, the loops and the instructions of the kernels in a file. Needs no GPU.
+    """Print registers, spills and loops of kernels, without a GPU.
+
+    With --format sass also their instructions.
 
     FILE: a .cu, which is compiled, a .py that declares a Benchmark, a .cubin, a program, an object file or a library.
     """

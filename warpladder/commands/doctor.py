@@ -59,7 +59,10 @@ class Finding:
 @click.command("doctor")
 @format_option("findings", TABLE_OR_JSON)
 def command(form: TableOrJson) -> None:
-    """Show which requirements this machine meets, which are missing and how to get them, and which commands work here."""
+    """Show what this machine has, what is missing, how to get it.
+
+    The last lines are the commands that work here.
+    """
     if form == "json":
         now = [dict(zip(("command", "does"), each, strict=True)) for each in possible()]
         print_text(json_text({"findings": [asdict(each) for each in examine()], "possible": now}))

@@ -105,7 +105,7 @@ def command(
 )
 @click.option("--no-browser", is_flag=True, help="Open no browser at RUN.")
 def app_command(run: str, data_dirs: Sequence[str], port: int | None, address: str, no_browser: bool) -> None:
-    """Serve the pages to browsers of this machine, until Ctrl-C.
+    """Open the dashboard in a browser, until Ctrl-C.
 
     RUN: a run to open a browser at: its id, label or folder, or a report or trace of a profiler, which is imported unless it was before.
     """

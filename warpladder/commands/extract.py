@@ -87,7 +87,9 @@ def command(
     data_dir: Path,
     form: TableOrJson,
 ) -> None:
-    """Find the operations of a trace on which a better kernel could save most, and write them as benchmarks.
+    """Write the operators of a trace that cost most as benchmarks.
+
+    Most is what a better kernel could save: the time above the floor. Without --out, print the table only.
 
     TRACE: a trace of PyTorch's profiler or a report of Nsight Systems, which is imported, or the id, label or folder of an imported run
     or job.
@@ -161,7 +163,9 @@ def forecast_command(
     data_dir: Path,
     form: TableOrJson,
 ) -> None:
-    """Print what a step of a program gains if each operation takes the time of its best verified variant.
+    """Print what your faster kernels gain in your program.
+
+    Each operation takes the time of its best verified variant.
 
     Without RUN, TRACE is an imported job. Then print what its step gains by one change each: equal stages of a pipeline, equal rows of
     experts, a rank like the others, faster communication.

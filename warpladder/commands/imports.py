@@ -36,7 +36,10 @@ _OF_ID, _OF_PROGRESS = 1, 1
 def profile_command(
     command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None, form: TableOrJson
 ) -> None:
-    """Profile your program under Nsight Systems and import the report. The last line of stdout is the run's id."""
+    """Profile your program under Nsight Systems, and import it.
+
+    The last line of stdout is the run's id.
+    """
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.nsight_systems.record import profile
     from warpladder.collectors.trace.notes import Notes
@@ -87,8 +90,10 @@ def import_command(
     scheduler: str | None,
     form: TableOrJson,
 ) -> None:
-    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's and Triton's profilers, each as one run. You see where the
-    time of a single one goes, as from summary, and the command for its pages. The last line of stdout is the last run's id.
+    """Import profiles of Nsight, PyTorch, JAX or Triton as runs.
+
+    You see where the time of a single one goes, as from summary, and the command for its pages. The last line of stdout is the last run's
+    id.
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, .ncu-rep, or a trace of
     PyTorch's profiler, of JAX or of Triton's Proton as JSON, compressed or not.

@@ -80,7 +80,10 @@ def _listed(workload: "Workload") -> Iterator[str]:
 @data_dir_option
 @click.pass_context
 def runs_command(context: click.Context, words: Sequence[str], form: TableOrJson, data_dir: Path) -> None:
-    """List the runs that ship with the project and the runs in the data folder; delete one, give it another label or a note."""
+    """List the runs; delete one, rename it or note something.
+
+    It lists the runs that ship with the project, and those in the data folder.
+    """
     from warpladder.data import store
 
     if context.invoked_subcommand:
@@ -171,8 +174,10 @@ def _line(run: "store.Run", note: str) -> str:
 @click.option("--all", "every", is_flag=True, help="Every variant at every size, and each finding on a line of its own.")
 @data_dirs_option
 def summary_command(run: str, form: Form, every: bool, data_dirs: Sequence[str]) -> None:
-    """Print which variants win in a run, what failed, and what was distrusted, as `record` does at its end. Of an imported profile, where
-    its time goes; of a job, which rank is late, too.
+    """Print the answer of a run, as `record` does at its end.
+
+    You see which variants win, what failed, and what was distrusted; of an imported profile where its time goes; of a job also which rank
+    is late.
 
     RUN: its id, label or folder. Default: the newest run of the data folder.
     """

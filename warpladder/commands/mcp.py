@@ -428,6 +428,9 @@ def server(data_dir: Path, limit_s: int = 600, memory_gb: float = 64, *, network
     "--network", is_flag=True, help="Let variants use the network. By default they cannot, where the system allows it."
 )
 def command(data_dir: Path, limit: int, memory: float, network: bool) -> None:
-    """Serve Warpladder to a program that writes kernels, with the Model Context Protocol on stdin and stdout. Its client can run code."""
+    """Let a coding agent measure what it writes.
+
+    Serves the Model Context Protocol on stdin and stdout. Its client can run code.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
     server(data_dir.resolve(), limit, memory, network=network).run("stdio")

@@ -49,7 +49,9 @@ _BASELINES: Final[Mapping[str, tuple[str, str]]] = {
 )
 @click.option("--folder", is_flag=True, help="Write NAME/bench.py in place of NAME.py.")
 def command(name: str, kind: str, arrays: str, folder: bool) -> None:
-    """Write a commented file to start from: axes, inputs, a reference, and two variants. You can record it as it is.
+    """Write a commented file of benchmarks to start from.
+
+    It has axes, inputs, a reference and two variants. You can record it as it is.
 
     NAME: of the file and of the workload. No file is overwritten.
     """

@@ -124,7 +124,9 @@ def command(
     against: str | None,
     **limits: Any,
 ) -> None:
-    """Verify every variant, time it, write the run, and print which one wins. The last line of the table is the run's id.
+    """Verify every variant, time it, and print which one wins.
+
+    Writes a run, whose id is the last line of the table.
 
     WORKLOAD: workloads by name, or your Python files that declare one. Default: every workload of the project.
     """

@@ -40,7 +40,7 @@ _WIDEST: Final = 120
 @format_option("rows", ("table", "csv", "json"))
 @data_dirs_option
 def command(words: Sequence[str], documented: bool, form: Form, data_dirs: Sequence[str]) -> None:
-    """Answer a question in SQL about the tables of a run, without changing it.
+    """Answer a question in SQL about the tables of a run.
 
     RUN: its id, label or folder. Default: the newest run of the data folder. "SELECT ...": a query of DuckDB.
     """

@@ -64,7 +64,9 @@ def command(
     architecture: str,
     **asked: Any,
 ) -> None:
-    """Compare the wall-clock times of whole programs, in shuffled rounds. The last line of the table is the run's id.
+    """Compare the wall-clock times of whole programs.
+
+    Their runs are in shuffled rounds. The last line of the table is the run's id.
 
     COMMAND: a program with its arguments, in quotes. Give two or more; the first is the baseline. With --toolchain: workloads, or Python
     files of yours that declare one.

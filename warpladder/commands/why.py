@@ -43,9 +43,9 @@ _ROUNDS: Final = 30
 def command(
     workload: str, variants: Sequence[str], cases: Sequence[str], seconds: float, label: str, data_dir: Path, form: TableOrJson
 ) -> None:
-    """Find what limits a kernel with experiments: times without each class of work, waits at its marks, lanes and addresses.
+    """Find what limits a kernel, with experiments on the GPU.
 
-    You need no right to read counters. The variant is verified and timed first. This takes about a minute.
+    It takes times without each class of work and with waits at marks, and counts lanes and addresses. You need no right to read counters. The variant is verified and timed first. This takes about a minute.
 
     WORKLOAD: a workload, or your Python file that declares one.
     """
