@@ -19,7 +19,6 @@ from warpladder.collectors.core.plan import Plan
 from warpladder.data.names import Source, found_by_size
 from warpladder.data.store import RunWriter, conform
 
-_HOST: Final[Mapping[str, MakeBench]] = {"host": late("warpladder.collectors.host.host_clock:HostBench")}
 #: By the name of a collector, the bench of kernels and libraries; that of CUDA events for the others.
 _ON_GPU: Final = {
     SINGLE_LAUNCH: late("warpladder.collectors.cuda.events:SingleLaunchBench"),
@@ -33,7 +32,7 @@ def collector_of(name: str) -> Collector:
     if name == "host_clock":
         return Collector(
             name,
-            lambda: _HOST,
+            host_benches,
             _describe_host,
             NoCapture,
             partial(_compile_ahead, on_gpu=False),
@@ -58,7 +57,14 @@ def collector_of(name: str) -> Collector:
 
 def benches() -> Mapping[str, MakeBench]:
     """Return the bench for each kind of variant, GPU kinds first."""
-    return {"cuda": _BY_EVENTS, "library": _BY_EVENTS, **_HOST}
+    return {"cuda": _BY_EVENTS, "library": _BY_EVENTS, **host_benches()}
+
+
+def host_benches() -> Mapping[str, MakeBench]:
+    """Return the bench of host variants."""
+    from warpladder.collectors.host.host_clock import HostBench
+
+    return {"host": HostBench}
 
 
 def _describe_host(by_size: bool) -> Description:

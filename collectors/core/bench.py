@@ -9,9 +9,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from warpladder.collectors.core.alterations import multiply
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.verify import ErrorsOnDevice
+from warpladder.collectors.core.verify import ErrorsOnDevice, multiply
 from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload, WorkloadError, WrongOutput
 from warpladder.workloads.declare.functions.extensions import CallFailed
@@ -154,22 +153,14 @@ class Ended(BaseException):
     """Raised in a thread that measures, to end it. No handler of a variant's exceptions catches it."""
 
 
-@dataclass(frozen=True)
-class Resources:
-    """Maximum over the kernels of an operation: registers per thread, shared bytes per block, spill bytes per thread."""
-
-    registers: int
-    shared_bytes: int
-    spill_bytes: int
-
-
 @dataclass
 class Operation:
     """A variant ready to run on a bench's buffers.
 
     Attributes:
         run: enqueues one operation (on the host: executes it); returns the outputs if it allocates them itself.
-        resources: resources of its kernels; None if it has no kernels of this project.
+        resources: columns of `variants`, the maximum over its kernels: `registers` and `spill_bytes` of a thread, `shared_bytes` of a block;
+            None if it has no kernels of this project.
         refresh: recomputes data derived from the inputs, such as constants; part of the scope `end_to_end`.
         synchronizes: whether host timing waits for the device.
         from_end_to_end: runs the operation once with its own copies, which the scope `end_to_end` then times. Returns the
@@ -187,7 +178,7 @@ class Operation:
     """
 
     run: Callable[[], Any]
-    resources: Resources | None = None
+    resources: Mapping[str, int] | None = None
     refresh: Callable[[], object] = lambda: None
     synchronizes: bool = True
     from_end_to_end: Callable[[], Buffers] | None = None
@@ -300,7 +291,7 @@ class Bench(Protocol):
         ...
 
     def alter(self, operation: Operation, part: float) -> bool:
-        """Give the inputs other last digits, after `draw`; see `alterations.multiply`. Returns whether it did: a bench that has them on a
+        """Give the inputs other last digits, after `draw`; see `verify.multiply`. Returns whether it did: a bench that has them on a
         device does not."""
         ...
 
@@ -386,7 +377,7 @@ class ReadOnlyInputs:
         self._writable(False)
 
     def alter(self, names: Sequence[str], part: float) -> None:
-        """Make the real numbers of these inputs smaller by a part; see `alterations.multiply`. `changed` then finds them changed."""
+        """Make the real numbers of these inputs smaller by a part; see `verify.multiply`. `changed` then finds them changed."""
         self._writable(True)
         for name in names:
             multiply(self.arrays[name], part)

@@ -1,29 +1,29 @@
-"""The input sets of a case with their references, and what is judged with them: outputs, and whether a variant keeps results."""
+"""The input sets of a case with their references, and the outputs that are judged with them."""
 
+import ctypes
 import itertools
 import math
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from random import Random
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
 
 from warpladder.collectors.core.agreement import Agreement, compare, wrong
-from warpladder.collectors.core.alterations import FACTOR as FACTOR_OF_A_PART
-from warpladder.collectors.core.alterations import PAIRS, Durations, alterable, altered
-from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, Pass, check_declared, classify, writes
+from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, check_declared, classify, writes
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import copied_bytes
 from warpladder.collectors.core.rounding import Rounding, nudged
 from warpladder.collectors.core.stopwatch import Stopwatch
 from warpladder.collectors.core.verify import (
+    alterable,
+    altered,
     check_inputs,
     check_reference,
     doubts_of,
@@ -269,163 +269,6 @@ class Problems:
         return same
 
 
-# -- variants that keep results ------------------------------------------------------------------------------------------------
-#
-# Their samples are faster than an execution on inputs that they have not seen.
-# Timed executions read a few input sets over and over. A variant may recognise a set, by a few of its elements or by all, and give the
-# outputs that it kept. They are right, so that only its time tells.
-
-#: A cell keeps results if it is slower with so many new input sets, before it is not slower with more than so many.
-HITS: Final = 4
-MISSES: Final = 1
-#: So many times the machine may be slower right before the new inputs, or right after, too; then the cell is left alone.
-SLOW_SPELLS: Final = 6
-#: It is slower if it takes so many times as long as the samples, and so many nanoseconds more: single executions scatter.
-_FACTOR: Final = 2.0
-_LEAST_NS: Final = 5_000
-#: A cell keeps a part of its results if many new input sets take a little longer than the slowest one that it has seen. Shorter cells are left
-#: alone: a processor learns the branches that a few small sets take. Of nine functions that sort, search and select in NumPy and Python, new
-#: numbers took up to 1.4 times as long below 0.1 ms, and at most 1.06 times above 0.3 ms.
-_LEAST_FOR_A_PART_NS: Final = 500_000
-#: Pairs after which a cell that is not slower is left alone.
-_FEW_PAIRS: Final = 3
-
-
-@dataclass
-class Suspect:
-    """A cell whose samples are compared with executions on new inputs.
-
-    Attributes:
-        is_doubted: whether an execution on new inputs was slower than the samples. From then on each is compared with one before and one after.
-        new_ns: durations of the executions on new inputs that were slower than these too.
-        misses_ns: durations of the executions on new inputs that were not slower.
-        slow_spells: number of those in which the machine itself may have been slower.
-    """
-
-    cell: Cell
-    operation: Operation
-    how: Pass
-    seen_ns: Sequence[int]
-    is_doubted: bool = False
-    new_ns: list[int] = field(default_factory=list)
-    misses_ns: list[int] = field(default_factory=list)
-    slow_spells: int = 0
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether no more executions are needed."""
-        return len(self.misses_ns) > MISSES or self.slow_spells >= SLOW_SPELLS or self.keeps_results
-
-    @property
-    def keeps_results(self) -> bool:
-        """Whether enough executions were slower."""
-        return len(self.new_ns) >= HITS
-
-    @property
-    def may_keep_a_part(self) -> bool:
-        """Whether all executions on new inputs were slower, though not by that much."""
-        seen_ns = median(self.seen_ns)
-        return (
-            not self.keeps_results
-            and seen_ns >= _LEAST_FOR_A_PART_NS
-            and min(self.misses_ns, default=math.inf) >= FACTOR_OF_A_PART * seen_ns
-        )
-
-    @property
-    def text(self) -> str:
-        """The finding."""
-        new, usual = (f"{float(f'{median(each) / 1e3:.3g}'):,g} us" for each in (self.new_ns, self.seen_ns))
-        scope, cache = self.how.scope, self.how.cache
-        return (
-            f"{scope} {cache}: takes {new} for inputs that it has not seen, and {usual} for those that it has: it keeps results"
-        )
-
-
-@dataclass
-class Pairs:
-    """A cell's durations with input sets that it has seen, by their number, and with new ones, in turn.
-
-    A set may be slow because of its numbers. So each new one is compared with the slowest of those that were seen.
-    """
-
-    suspect: Suspect
-    seen_ns: defaultdict[int | None, list[int]] = field(default_factory=lambda: defaultdict(list))
-    new_ns: list[int] = field(default_factory=list)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether no more pairs are needed."""
-        return len(self.new_ns) >= PAIRS or (len(self.new_ns) >= _FEW_PAIRS and not self._of_all().ratio >= FACTOR_OF_A_PART)
-
-    @property
-    def cell(self) -> Cell:
-        return self.suspect.cell
-
-    @property
-    def keeps_results(self) -> bool:
-        """Whether new sets take longer."""
-        slowest = max(self.seen_ns.values(), key=median, default=[])
-        return (
-            len(self.new_ns) >= PAIRS
-            and self._of_all().proves([])
-            and Durations(slowest, self.new_ns).ratio >= FACTOR_OF_A_PART
-        )
-
-    @property
-    def text(self) -> str:
-        """The finding."""
-        return replace(self.suspect, new_ns=self.new_ns, seen_ns=self._of_all().usual).text
-
-    def _of_all(self) -> Durations:
-        return Durations(list(itertools.chain(*self.seen_ns.values())), self.new_ns)
-
-
-def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:
-    """Execute a cell once on new inputs, and note whether that is slower.
-
-    It is slower if it takes longer than the cell's samples, and if it does so again on other new inputs, where it also takes longer than
-    a sample right before and the faster one of two right after, so that a machine that is slower for a while does not count. Making the
-    inputs slows what follows: its threads wait spinning, and its memory is in the caches. A sample that does not count takes the first
-    of that.
-
-    Args:
-        inputs: that no variant has seen.
-        seed: chooses the input sets of the samples.
-    """
-    if suspect.is_doubted:
-        _sampled(suspect, bench, seed)
-        before_ns = _sampled(suspect, bench, seed + 1)
-    new_ns = time_once(suspect, bench, inputs)
-    if not _is_slower(new_ns, median(suspect.seen_ns)):
-        suspect.misses_ns.append(new_ns)
-    elif not suspect.is_doubted:
-        suspect.is_doubted = True
-    elif _is_slower(new_ns, before_ns) and any(_is_slower(new_ns, _sampled(suspect, bench, seed + each)) for each in (2, 3)):
-        suspect.new_ns.append(new_ns)
-    else:
-        suspect.slow_spells += 1
-
-
-def time_once(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray]) -> int:
-    """Duration of one execution on these inputs."""
-    bench.load(inputs)
-    bench.draw(suspect.operation, None)
-    return _sampled(suspect, bench, None)
-
-
-def _sampled(suspect: Suspect, bench: Bench, seed: int | None) -> int:
-    """Duration of one more sample; without a seed, of one execution on what is loaded."""
-    if seed is not None:
-        bench.draw(suspect.operation, seed)
-    own_ns = bench.sample(suspect.operation, suspect.how, seed).own_ns
-    bench.release()
-    return own_ns
-
-
-def _is_slower(duration_ns: float, other_ns: float) -> bool:
-    return duration_ns > max(_FACTOR * other_ns, other_ns + _LEAST_NS)
-
-
 # -- outputs -------------------------------------------------------------------------------------------------------------------
 
 #: The part of the time of the rounds that comparisons of timed outputs may take, beside the few that are always made.
@@ -572,6 +415,56 @@ class Judge:
         outputs = snapshot(outputs)
         rounding, comparisons = partial(problem.rounding, variant), problem.comparisons if variant.reference is None else {}
         return compare(widened_outputs(outputs, declared), right, tolerances, rounding, comparisons, self._bench.on_device)
+
+
+#: Bytes of all outputs that are kept.
+_MOST_BYTES: Final = 1 << 28
+#: A cell that was right so often with other bytes, such as one that adds in any order, is compared in this way no more.
+_DIFFERENT: Final = 4
+_memcmp: Final = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+
+
+class KnownOutputs:
+    """Right outputs of the cells of a case in host memory, by input set."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Cell, int], Mapping[str, np.ndarray]] = {}
+        self._bytes = 0
+        self._differed: Counter[Cell] = Counter()
+
+    def has(self, cell: Cell, number: int) -> bool:
+        """Whether the cell's outputs for an input set are known, and are the same each time."""
+        return (cell, number) in self._kept and self._differed[cell] < _DIFFERENT
+
+    def are(self, cell: Cell, number: int, outputs: Any) -> bool:
+        """Whether outputs are those that are known, byte for byte. The last output is compared first, so that no thread keeps ahead."""
+        known = self._kept.get((cell, number), {})
+        if not isinstance(outputs, Mapping) or outputs.keys() != known.keys():
+            return False
+        return all(_is_equal(outputs[name], known[name]) for name in reversed(list(known)))
+
+    def keep(self, cell: Cell, number: int, outputs: Any) -> None:
+        """Keep right outputs, if they are plain arrays and there is room; or count that they differ from the known ones."""
+        if (cell, number) in self._kept:
+            self._differed[cell] += not self.are(cell, number, outputs)
+            return
+        if not isinstance(outputs, Mapping) or not all(type(each) is np.ndarray for each in outputs.values()):
+            return
+        size = sum(array.nbytes for array in outputs.values())
+        if self._bytes + size <= _MOST_BYTES:
+            self._bytes += size
+            self._kept[cell, number] = {name: array.copy(order="K") for name, array in outputs.items()}
+
+
+def _is_equal(array: Any, known: np.ndarray) -> bool:
+    if type(array) is not np.ndarray or array.dtype != known.dtype or array.shape != known.shape:
+        return False
+    if array.strides != known.strides or not (array.flags.c_contiguous or array.flags.f_contiguous):
+        return bool(np.array_equal(array, known))
+    half = known.nbytes // 2
+    places = array.ctypes.data, known.ctypes.data
+    return not (_memcmp(places[0] + half, places[1] + half, known.nbytes - half) or _memcmp(*places, half))
 
 
 class Inspections:

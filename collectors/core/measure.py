@@ -11,16 +11,15 @@ import math
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from warpladder.collectors.core import judge
-from warpladder.collectors.core.agreement import Agreement, KnownOutputs
-from warpladder.collectors.core.alterations import PAIRS, SHARE, Durations, altered, part_of
+from warpladder.collectors.core import judge, kept_results
+from warpladder.collectors.core.agreement import Agreement
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
@@ -37,14 +36,16 @@ from warpladder.collectors.core.bench import (
     is_sticky,
 )
 from warpladder.collectors.core.cells import Cell, result_row
-from warpladder.collectors.core.judge import Inspections, Judge, Problems
+from warpladder.collectors.core.judge import Inspections, Judge, KnownOutputs, Problems
+from warpladder.collectors.core.kept_results import PAIRS, Durations
 from warpladder.collectors.core.left_threads import LeftThreads, Load
 from warpladder.collectors.core.messages import Reporter, diagnose
 from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
-from warpladder.collectors.core.stopwatch import Stopwatch, phase_rows
+from warpladder.collectors.core.stopwatch import Stopwatch
+from warpladder.collectors.core.verify import SHARE, altered, part_of
 from warpladder.data.names import Phase, Source, Spent
 from warpladder.workloads.api import Case, Variant, Workload, format_params
 
@@ -55,7 +56,7 @@ _KEEPS_PARTS: Final = (
 )
 
 
-_T = TypeVar("_T", judge.Suspect, judge.Pairs)
+_T = TypeVar("_T", kept_results.Suspect, kept_results.Pairs)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
     watch = Stopwatch(Spent.PREPARE)
 
     def tell() -> None:
-        report.rows("phases", phase_rows(watch.take(), workload.name, job.case, job.gpus, turn.process))
+        report.rows("phases", watch.take_rows(workload.name, job.case, job.gpus, turn.process))
 
     case, load = workload.case(job.case), Load()
     seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode()), turn.process]
@@ -245,7 +246,7 @@ class _BenchRun:
             return None
         if operation.resources:
             key = {"workload": cell.workload, "variant": cell.variant}
-            self._report.rows("variants", [key | asdict(operation.resources)])
+            self._report.rows("variants", [{**key, **operation.resources}])
         if operation.first_call_ns:
             first = Reading(operation.first_call_ns, state=NO_GPU_STATE)
             how = Pass(Phase.FIRST_CALL, "cold")
@@ -337,16 +338,16 @@ class _BenchRun:
         if len(self._problems.sets) == 1:
             return set()
         suspects = [
-            judge.Suspect(timed.cell, timed.operation, how, durations.usual)
+            kept_results.Suspect(timed.cell, timed.operation, how, durations.usual)
             for timed, how, durations in self._of_first_pass(cells)
             if durations.usual
         ]
         failed = self._time_in_turn(
-            suspects, lambda each, inputs: self._on_new(each.cell, inputs, partial(judge.time_new, each, self._bench))
+            suspects, lambda each, inputs: self._on_new(each.cell, inputs, partial(kept_results.time_new, each, self._bench))
         )
         if self._bench.gpus:
             return failed
-        pairs = [judge.Pairs(each) for each in suspects if each.may_keep_a_part and each.cell not in failed]
+        pairs = [kept_results.Pairs(each) for each in suspects if each.may_keep_a_part and each.cell not in failed]
         return failed | self._time_in_turn(pairs, self._time_pair)
 
     def _time_in_turn(self, every: Sequence[_T], step: Callable[[_T, Mapping[str, np.ndarray]], None]) -> set[Cell]:
@@ -363,14 +364,16 @@ class _BenchRun:
                 self._fail(each.cell, Failed("wrong_result", each.text))
         return failed
 
-    def _time_pair(self, pairs: judge.Pairs, inputs: Mapping[str, np.ndarray]) -> None:
+    def _time_pair(self, pairs: kept_results.Pairs, inputs: Mapping[str, np.ndarray]) -> None:
         """Time a cell with a set that it has seen and with a new one, in either order. Both are altered and copied alike, right before: an
         execution after that finds other memory in the caches than a sample does, and threads that sleep."""
         suspect = pairs.suspect
         number = int(self._rng.integers(len(self._problems.sets)))
 
         def time(given: Mapping[str, np.ndarray], durations_ns: list[int]) -> None:
-            self._on_new(suspect.cell, given, lambda new, _: durations_ns.append(judge.time_once(suspect, self._bench, new)))
+            self._on_new(
+                suspect.cell, given, lambda new, _: durations_ns.append(kept_results.time_once(suspect, self._bench, new))
+            )
             self._restore(suspect.cell)
             self._bench.release()
 
@@ -489,7 +492,13 @@ class _BenchRun:
         return sum(math.prod(buffer.shape) for buffer in outputs) <= judge.LARGEST_SMALL
 
     def _sampled(
-        self, timed: "_Verified | judge.Suspect", how: Pass, is_altered: bool, sample: str = "", number: int = 0, mark: str = ""
+        self,
+        timed: "_Verified | kept_results.Suspect",
+        how: Pass,
+        is_altered: bool,
+        sample: str = "",
+        number: int = 0,
+        mark: str = "",
     ) -> tuple[Reading, bool]:
         """Take a sample of a cell. Returns it, and whether its inputs were altered, as far as the bench and the variant can."""
         seed = int(self._rng.integers(1 << 62))

@@ -41,7 +41,7 @@ from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.recording import begin, diagnostic_event, rows_event, unreached_event
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.collectors.core.stopwatch import Part, Stopwatch, phase_rows
+from warpladder.collectors.core.stopwatch import Stopwatch
 from warpladder.data.names import Source, Spent, diagnostic_row
 from warpladder.data.store import StoreError, conform
 from warpladder.errors import Error
@@ -109,7 +109,8 @@ class Recorder:
         self._spare_s = 0.0  # of the budget, for the job that comes next
         self._began = 0.0  # measuring, on the clock of `time.monotonic`, later by each wait since
         self._stop = Stop()
-        self._watch, self._plan_ns = Stopwatch(Spent.WAITING), plan_ns
+        self._watch = Stopwatch(Spent.WAITING)
+        self._watch.add(plan_ns, Spent.PLAN)
         self._early = self._modules()  # that a child imports before its first question
         self._journal: Journal
         self._compilers: Compiling
@@ -149,8 +150,7 @@ class Recorder:
                     self._diagnose("warning", Source.INTERRUPTED, "the run was interrupted; what was finished by then is kept")
                 for child in self._children.values():
                     child.dismiss()
-                whole = {Part(Spent.PLAN): self._plan_ns, **self._watch.take()}
-                self._journal.note(rows_event({"phases": phase_rows(whole)}), durable=False)
+                self._journal.note(rows_event({"phases": self._watch.take_rows()}), durable=False)
                 return self._journal.commit("the run was interrupted before it"), self._stop.number
             except BaseException:
                 self._journal.leave()

@@ -1,7 +1,8 @@
-"""Checks inputs and references, and fills memory so that what is never written shows. Works on NumPy and CuPy arrays."""
+"""Checks inputs and references, fills memory so that what is never written shows, and alters inputs. Works on NumPy and CuPy arrays."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from random import Random
 from typing import Any, Final
 
 import numpy as np
@@ -225,3 +226,54 @@ def _span(array: Array) -> tuple[int, int]:
 def widened_outputs(outputs: Buffers, declared: Mapping[str, Buffer]) -> dict[str, Array]:
     """Return the outputs with the values of types that NumPy lacks in float32, and the others as they are."""
     return {name: widened(array, declared[name].dtype) if name in declared else array for name, array in outputs.items()}
+
+
+# -- altered inputs -------------------------------------------------------------------------------------------------------------
+#
+# About a quarter of the timed executions on a host read inputs that no code of the user has seen: real numbers are multiplied by a factor just
+# below 1. Order, symmetry, signs, zeros, and branches that depend on the numbers, stay as they are, so that a function takes as long as on the
+# set itself. One that kept the results of the set, or part of them, or finds them where the function for the inputs, the reference or another
+# variant left them, takes longer.
+
+#: The part of the timed executions whose inputs are altered.
+SHARE: Final = 0.25
+#: A number is made smaller by this part of itself to twice as much, and by at least so many units of its last place: more than
+#: functions that compare within a tolerance, such as `numpy.allclose`, take for equal.
+_PART: Final = 2.0**-13
+_LAST_PLACES: Final = 4
+#: Elements that tell whether an array holds whole numbers alone, such as labels, which are left as they are.
+_LOOKED_AT: Final = 4096
+
+
+def part_of(chance: Random, is_altered: bool) -> float:
+    """The part of itself by which a number is made smaller; 0 where inputs stay as they are."""
+    return _PART * (1 + chance.random()) if is_altered else 0.0
+
+
+def alterable(inputs: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    """The names of the inputs that hold real numbers which are not all whole."""
+    return tuple(name for name, array in inputs.items() if array.dtype.kind in "fc" and array.size and not _is_whole(array))
+
+
+def _is_whole(array: np.ndarray) -> bool:
+    flat = array.reshape(-1)
+    some = flat[:: max(flat.size // _LOOKED_AT, 1)]
+    with np.errstate(invalid="ignore"):
+        return bool((np.isfinite(some) <= (some == np.rint(some))).all())
+
+
+def multiply(array: np.ndarray, part: float) -> None:
+    """Make the numbers of an array smaller by a part of themselves. With 0 they are written as they were, in the same time."""
+    if part:
+        part = max(part, _LAST_PLACES * float(np.finfo(array.dtype).eps))
+    with np.errstate(all="ignore"):
+        np.multiply(array, array.dtype.type(1.0 - part), out=array)
+
+
+def altered(inputs: Mapping[str, np.ndarray], chance: Random) -> dict[str, np.ndarray]:
+    """Inputs with other last digits; those that hold whole numbers alone are the same arrays."""
+    others, part = dict(inputs), part_of(chance, True)
+    for name in alterable(inputs):
+        others[name] = inputs[name].copy()
+        multiply(others[name], part)
+    return others

@@ -32,7 +32,7 @@ from warpladder.collectors.core.messages import (
     Started,
 )
 from warpladder.collectors.core.plan import Job
-from warpladder.collectors.core.stopwatch import Stopwatch, phase_rows
+from warpladder.collectors.core.stopwatch import Stopwatch
 from warpladder.data.names import Spent
 from warpladder.workloads.api import Workload
 
@@ -97,7 +97,7 @@ def _loaded(question: Measure, report: PipeReporter) -> Workload:
     watch = Stopwatch(Spent.START)
     job = question.job
     workload = job.workload.load()
-    report.rows("phases", phase_rows(watch.take(), job.workload.name, job.case, job.gpus, question.turn.process))
+    report.rows("phases", watch.take_rows(job.workload.name, job.case, job.gpus, question.turn.process))
     return workload
 
 

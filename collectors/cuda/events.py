@@ -21,7 +21,6 @@ from warpladder.collectors.core.bench import (
     Pass,
     Reading,
     ReadOnlyInputs,
-    Resources,
     Unavailable,
     check_importable,
     next_inputs,
@@ -141,7 +140,11 @@ class CudaBench:
         streams, allreduces = bound_steps(steps, loaded, buffers, self.communicator, self.device.stream)
         kernels = [module.kernels[launch.kernel] for launch in launches]
         shared = [k.static_shared_bytes + launch.dynamic_shared_bytes for k, launch in zip(kernels, launches, strict=True)]
-        resources = Resources(max(k.registers for k in kernels), max(shared), max(k.spill_bytes for k in kernels))
+        resources = {
+            "registers": max(k.registers for k in kernels),
+            "shared_bytes": max(shared),
+            "spill_bytes": max(k.spill_bytes for k in kernels),
+        }
 
         def refresh() -> None:
             for symbol, name in variant.constants.items():

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.collectors.core.alterations import alterable
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     ONE_PROCESS,
@@ -30,7 +29,7 @@ from warpladder.collectors.core.bench import (
     writes,
 )
 from warpladder.collectors.core.left_threads import has_children
-from warpladder.collectors.core.verify import ErrorsOnDevice, overwrite, poison, poison_free_memory
+from warpladder.collectors.core.verify import ErrorsOnDevice, alterable, overwrite, poison, poison_free_memory
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput

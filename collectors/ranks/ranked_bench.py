@@ -18,7 +18,6 @@ from warpladder.collectors.core.bench import (
     Operation,
     Pass,
     Reading,
-    Resources,
     Unavailable,
     check_declared,
     classify,
@@ -34,7 +33,7 @@ from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant
 class Prepared:
     """The facts about a rank's prepared operation that rank 0 needs."""
 
-    resources: Resources | None
+    resources: Mapping[str, int] | None
     passes: tuple[Pass, ...] | None
     note: str
     from_end_to_end: bool

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from tests.collectors.core.judged import judged
-from warpladder.collectors.core.agreement import KnownOutputs
-from warpladder.collectors.core.alterations import Durations, alterable, altered, multiply, part_of
 from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.judge import KnownOutputs
+from warpladder.collectors.core.kept_results import Durations
 from warpladder.collectors.core.rounds import Limits
+from warpladder.collectors.core.verify import alterable, altered, multiply, part_of
 
 CELL = Cell("w", "v", "", "n=1")
 MANY = Limits(seconds=0.2, min_rounds=40, max_rounds=40)

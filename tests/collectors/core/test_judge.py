@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpladder.collectors.core import judge
-from warpladder.collectors.core.alterations import PAIRS
+from warpladder.collectors.core import judge, kept_results
 from warpladder.collectors.core.bench import Operation, Pass, Reading, next_inputs
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.judge import SETS, Inspections, Problems
+from warpladder.collectors.core.kept_results import PAIRS
 from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 CELL = Cell("copy", "kernel", "", "n=3")
@@ -155,26 +155,26 @@ class Timed:
     def release(self) -> None: ...
 
 
-def timed(new_ns: int, before_ns: int = 100_000, *after_ns: int) -> judge.Suspect:
-    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000], is_doubted=True)
-    judge.time_new(suspect, Timed(300_000, before_ns, new_ns, *after_ns), {}, 1)  # type: ignore[arg-type]
+def timed(new_ns: int, before_ns: int = 100_000, *after_ns: int) -> kept_results.Suspect:
+    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000], is_doubted=True)
+    kept_results.time_new(suspect, Timed(300_000, before_ns, new_ns, *after_ns), {}, 1)  # type: ignore[arg-type]
     assert len(suspect.new_ns) + len(suspect.misses_ns) + suspect.slow_spells == 1
     return suspect
 
 
 def test_a_cell_that_is_as_fast_with_new_inputs_is_executed_on_two_sets_of_them_alone() -> None:
-    suspect, bench = judge.Suspect(CELL, Operation(lambda: None), HOT, [100_000]), Timed(190_000, 110_000)
+    suspect, bench = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [100_000]), Timed(190_000, 110_000)
     while not suspect.is_settled:
-        judge.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
+        kept_results.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
     assert len(suspect.misses_ns) == 2 and not suspect.is_doubted
 
 
 def test_the_first_slower_execution_asks_for_the_comparison_and_does_not_count() -> None:
-    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [100_000])
-    bench = Timed(300_000, *(300_000, 100_000, 300_000, 100_000) * judge.HITS)
+    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [100_000])
+    bench = Timed(300_000, *(300_000, 100_000, 300_000, 100_000) * kept_results.HITS)
     while not suspect.is_settled:
-        judge.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
-    assert suspect.keeps_results and len(suspect.new_ns) == judge.HITS
+        kept_results.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
+    assert suspect.keeps_results and len(suspect.new_ns) == kept_results.HITS
 
 
 def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() -> None:
@@ -186,11 +186,11 @@ def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() 
 
 
 def test_a_cell_that_keeps_results_is_found_where_other_programs_slow_some_samples() -> None:
-    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [100_000], is_doubted=True)
+    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [100_000], is_doubted=True)
     quiet, loud = (300_000, 100_000, 300_000, 100_000), (300_000, 100_000, 300_000, 290_000, 290_000)
     bench = Timed(*quiet, *loud, *quiet, *loud, *loud, *quiet, *quiet)
     while not suspect.is_settled:
-        judge.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
+        kept_results.time_new(suspect, bench, {}, 1)  # type: ignore[arg-type]
     assert suspect.keeps_results
 
 
@@ -203,26 +203,26 @@ def test_the_time_of_other_programs_is_none_of_an_execution_that_they_interrupte
 
 
 def test_a_cell_is_left_alone_if_the_machine_is_slower_after_each_making_of_inputs() -> None:
-    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [100_000], is_doubted=True)
+    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [100_000], is_doubted=True)
     while not suspect.is_settled:
-        judge.time_new(suspect, Timed(300_000, 290_000, 300_000, 100_000), {}, 1)  # type: ignore[arg-type]
-    assert not suspect.keeps_results and suspect.slow_spells == judge.SLOW_SPELLS
+        kept_results.time_new(suspect, Timed(300_000, 290_000, 300_000, 100_000), {}, 1)  # type: ignore[arg-type]
+    assert not suspect.keeps_results and suspect.slow_spells == kept_results.SLOW_SPELLS
 
 
 def test_a_cell_keeps_results_if_four_new_sets_are_slower_and_at_most_one_is_not() -> None:
-    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [1])
+    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [1])
     suspect.new_ns += [9] * 3
     suspect.misses_ns = [1]
     assert not suspect.is_settled
     suspect.new_ns.append(9)
     assert suspect.is_settled and suspect.keeps_results
-    honest = judge.Suspect(CELL, Operation(lambda: None), HOT, [1], misses_ns=[1, 1])
+    honest = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [1], misses_ns=[1, 1])
     assert honest.is_settled and not honest.keeps_results
 
 
-def pairs(seen: Mapping[int, int], *new_ns: int) -> judge.Pairs:
+def pairs(seen: Mapping[int, int], *new_ns: int) -> kept_results.Pairs:
     """So many pairs as there are new durations: sets that were seen, by number, with a duration each, take turns."""
-    found = judge.Pairs(judge.Suspect(CELL, Operation(lambda: None), HOT, [1_000_000], misses_ns=[1_600_000] * 2))
+    found = kept_results.Pairs(kept_results.Suspect(CELL, Operation(lambda: None), HOT, [1_000_000], misses_ns=[1_600_000] * 2))
     for number, new in enumerate(new_ns):
         found.seen_ns[number % len(seen)].append(seen[number % len(seen)] + number)
         found.new_ns.append(new)
@@ -254,11 +254,11 @@ def test_a_cell_keeps_a_part_if_new_sets_take_longer_than_the_slowest_that_it_ha
 def test_more_new_sets_are_timed_where_the_first_ones_took_longer_but_for_short_calls(
     seen: int, misses: list[int], may: bool
 ) -> None:
-    assert judge.Suspect(CELL, Operation(lambda: None), HOT, [seen], misses_ns=misses).may_keep_a_part == may
+    assert kept_results.Suspect(CELL, Operation(lambda: None), HOT, [seen], misses_ns=misses).may_keep_a_part == may
 
 
 def test_the_finding_has_both_times() -> None:
-    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [2_000, 2_000], new_ns=[900_000])
+    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [2_000, 2_000], new_ns=[900_000])
     assert suspect.text == (
         "operation hot: takes 900 us for inputs that it has not seen, and 2 us for those that it has: it keeps results"
     )

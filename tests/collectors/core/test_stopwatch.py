@@ -11,7 +11,7 @@ from warpladder import recording
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.collectors.core.stopwatch import Part, Stopwatch
+from warpladder.collectors.core.stopwatch import Stopwatch
 from warpladder.collectors.cuda import compile_ahead
 from warpladder.collectors.wiring import collector_of
 from warpladder.dashboard.text import summary
@@ -27,15 +27,20 @@ def test_a_phase_within_another_interrupts_it() -> None:
     watch = Stopwatch("waiting", lambda: next(clock))
     with watch.phase("verify"), watch.phase("samples", "device", "cold"):
         pass
-    assert watch.take() == {Part("waiting"): 3 + 1, Part("verify"): 7 + 6, Part("samples", "device", "cold"): 4}
+    rows = watch.take_rows("work", "n=1", 2, 3)
+    assert [(row["phase"], row["scope"], row["cache"], row["duration_ns"]) for row in rows] == [
+        ("waiting", "", "", 3 + 1), ("verify", "", "", 7 + 6), ("samples", "device", "cold", 4)
+    ]  # fmt: skip
+    assert {(row["workload"], row["case"], row["gpus"], row["process"]) for row in rows} == {("work", "n=1", 2, 3)}
 
 
 def test_time_that_others_counted_is_moved_away() -> None:
-    clock = ticks(0, 10)
+    clock = ticks(0, 10, 10)
     watch = Stopwatch("waiting", lambda: next(clock))
     watch.move(4)
     watch.move(5, "start")
-    assert watch.take() == {Part("waiting"): 1, Part("start"): 5}
+    assert {row["phase"]: row["duration_ns"] for row in watch.take_rows()} == {"waiting": 1, "start": 5}
+    assert watch.take_rows() == []
 
 
 @pytest.mark.slow
