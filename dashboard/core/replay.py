@@ -1,14 +1,15 @@
 """A graph of events that wait for each other, executed again with other delays."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from warpladder.data.arrays import Floats, Int64s
 
-#: Events, the one that each of them waits for, and how much later than that it happens at the earliest, in ns: an array or number for
-#: all changes, or an array with a column for each change.
+#: Events, the one that each of them waits for, and how much later than that it happens at the earliest, in ns: a number, a value for
+#: each of the events, or events x changes.
 Waits: TypeAlias = tuple[Int64s, Int64s, Floats | float]
 
 
@@ -16,13 +17,12 @@ class Contradiction(ValueError):
     """Events wait for each other without end."""
 
 
-def replay(events: int, changes: int, waits: Sequence[Waits], spent: Callable[[int], Floats] | None = None) -> Floats:
-    """When events happen: each with the last of what it waits for, and one that waits for nothing at 0.
+def replay(own_ns: Floats, waits: Sequence[Waits]) -> Floats:
+    """When events happen: each when the last of what it waits for has happened, and its own time has passed since then.
 
     Args:
-        events: their number; they count from 0.
-        changes: number of changes, which are all tried at once.
-        spent: what an event adds to its time, for each change.
+        own_ns: the own time of each event, events x changes. All changes are tried at once. Negative where an event comes earlier.
+        waits: what events wait for. One that waits for nothing happens after its own time.
 
     Returns:
         Times in ns, events x changes.
@@ -30,32 +30,38 @@ def replay(events: int, changes: int, waits: Sequence[Waits], spent: Callable[[i
     Raises:
         Contradiction: events wait for each other.
     """
+    events, changes = own_ns.shape
     effect, cause = (np.concatenate([each[side] for each in waits]) for side in (0, 1))
-    width = changes if any(np.ndim(delay) > 1 for _, _, delay in waits) else 1
-    delays = [np.reshape(delay, (-1, 1)) if np.ndim(delay) < 2 else delay for _, _, delay in waits]
-    delay = np.concatenate(
-        [np.broadcast_to(each, (len(rows), width)) for each, (rows, _, _) in zip(delays, waits, strict=True)]
-    )
-    order = np.argsort(effect, kind="stable")
-    delay = delay[order]
-    effect, cause = effect[order], cause[order]
-    first = np.searchsorted(effect, np.arange(events + 1)).tolist()
-    by_cause = np.argsort(cause, kind="stable")
-    followers = effect[by_cause].tolist()
-    follows = np.searchsorted(cause[by_cause], np.arange(events + 1)).tolist()
+    order, by_cause = np.argsort(effect, kind="stable"), np.argsort(cause, kind="stable")
+    first, follows = (np.searchsorted(each, np.arange(events + 1)).tolist() for each in (effect[order], cause[by_cause]))
+    causes, followers, delay = cause[order].tolist(), effect[by_cause].tolist(), _delays(waits, changes)[order]
     missing: list[int] = np.diff(first).tolist()
-    time = np.zeros((events, changes))
+    time, delays, last = _rows(own_ns.copy()), _rows(delay), max if changes == 1 else _last
     ready = [event for event in range(events) if not missing[event]]
     for event in ready:  # which grows
         begin, end = first[event], first[event + 1]
         if begin < end:
-            np.maximum.reduce(time[cause[begin:end]] + delay[begin:end], axis=0, out=time[event])
-        if spent is not None:
-            time[event] += spent(event)
+            time[event] = time[event] + last([time[causes[wait]] + delays[wait] for wait in range(begin, end)])
         for follower in followers[follows[event] : follows[event + 1]]:
             missing[follower] -= 1
             if not missing[follower]:
                 ready.append(follower)
     if len(ready) < events:
         raise Contradiction("ranks wait for each other without end")
-    return time
+    return np.reshape(time, (events, changes))
+
+
+def _rows(values: Floats) -> Any:
+    """The rows of an array; where there is one column its numbers, with which Python is faster than with small arrays."""
+    return values[:, 0].tolist() if values.shape[1] == 1 else values
+
+
+def _last(times: Sequence[Floats]) -> Floats:
+    return reduce(np.maximum, times)
+
+
+def _delays(waits: Sequence[Waits], changes: int) -> Floats:
+    """The delays of all waits, with a column for each change, or with one for all of them."""
+    width = changes if any(np.ndim(delay) > 1 for _, _, delay in waits) else 1
+    rows = [np.transpose(np.atleast_2d(np.transpose(delay))) for _, _, delay in waits]
+    return np.concatenate([np.broadcast_to(each, (len(own), width)) for each, (own, _, _) in zip(rows, waits, strict=True)])

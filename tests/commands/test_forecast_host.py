@@ -57,9 +57,9 @@ def test_kernels_that_the_host_hides_gain_nothing_with_it_and_all_without_it(tmp
     (number,) = np.unique(hosts.profiled.hot.form_of)
     half = {int(number): 0.5}
     # With the host only the last kernel ends earlier, by 5 us in two steps; without it all 100 do.
-    assert hosts.profiled.gain_ns(half) == pytest.approx(2500)
-    assert hosts.own is not None and hosts.own.gain_ns(half) == pytest.approx(2500)
-    assert hosts.hidden.gain_ns(half) == pytest.approx(250_000)
+    assert hosts.profiled.gains_ns([half])[0] == pytest.approx(2500)
+    assert hosts.own is not None and hosts.own.gains_ns([half])[0] == pytest.approx(2500)
+    assert hosts.hidden.gains_ns([half])[0] == pytest.approx(250_000)
 
 
 def test_a_step_time_as_long_as_the_profile_leaves_the_host_as_it_is(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_wait_ends_earlier_by_no_more_than_the_host_waited() -> None:
         (np.array([90]) * us, np.array([100]) * us),
     )
     # A ends 50 us earlier, and the host comes to the wait when it did: B starts 10 us earlier.
-    assert line.shifts(np.array([50.0, 0.0]) * us).tolist() == [0, 10 * us]
+    assert line.shifts(np.array([[50.0], [0.0]]) * us).tolist() == [[0], [10 * us]]
 
 
 @pytest.mark.slow

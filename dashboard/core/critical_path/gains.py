@@ -62,18 +62,15 @@ def gains_ns(ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], na
     np.maximum.at(last, number, start[talks])
     before_last[work[talks]] = last[number] - start[talks]
     alone = np.setdiff1d(work[talks], effect)
-    less, tried = np.zeros(count + len(first)), np.full(count + len(first), NONE)
-    less[work], tried[work] = saved, name
-    of_name = np.append(np.eye(len(names)), np.zeros((1, len(names))), axis=0)
+    own = np.zeros((count + len(first), len(names)))
+    own[work[name != NONE], name[name != NONE]] = -saved[name != NONE]
     late = replay(
-        count + len(first),
-        len(names),
+        own,
         [
             (waiting[effect], cause, -(slack + before_last[effect])),
             (waiting[alone], np.full(len(alone), _BEFORE), -before_last[alone]),
             (work[talks], met, 0.0),
         ],
-        lambda event: -less[event] * of_name[tried[event]],
     )
     ends_early = np.concatenate([each.ends_early_ns for each in every], axis=1)
     return np.array([_gain_of(-late[work], early) for early in ends_early])

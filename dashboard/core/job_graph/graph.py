@@ -191,8 +191,7 @@ def execute(graph: JobGraph, changes: Sequence[Change]) -> Replayed:
     closed = np.where(closes <= ends, done[np.minimum(closes, count - 1)], begin[ends] + 1)
     begun = (pieces["begin_ns"] - pieces["begin_ns"].min()).to_numpy(np.float64)
     times = replay(
-        int(done[-1]) + 1 + len(match),
-        len(changes),
+        np.zeros((int(done[-1]) + 1 + len(match), len(changes))),
         [
             (begin[first], np.zeros(int(first.sum()), np.int64), begun[first]),
             (done, begin, within),

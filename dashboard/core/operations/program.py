@@ -11,6 +11,7 @@ import numpy as np
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
 from warpladder.dashboard.core.operations.operator_calls import DeviceWork
+from warpladder.dashboard.core.replay import replay
 from warpladder.dashboard.core.traces import ended_last
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s, integers
 from warpladder.data.iterations import steps_of
@@ -21,8 +22,6 @@ _NEAR_NS: Final = 5_000
 #: Work that starts so soon after its launch, and not after other work, was released by its launch, ns.
 _LAUNCH_NS: Final = 20_000
 _MOST_LATENCY_NS: Final = 10_000
-#: Passes over all work. Each one takes the effects past one more call in which the host waits.
-_MOST_PASSES: Final = 200
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,6 @@ class DeviceTimeline:
 
     So a shorter piece of work gains nothing if another stream, or the host, is what the following work waits for.
 
-    The rules are a recurrence along the releases, `shift = min(shift of the release + its saving, limit)`. Functions `x -> min(x + a, b)` are
-    closed under composition, so that it is solved for all work at once by pointer doubling.
-
     Attributes:
         start, end: ns.
         stream: of each piece.
@@ -72,65 +68,58 @@ class DeviceTimeline:
     has_launch: Bools
     waits: tuple[Int64s, Int64s]
 
-    def gain_ns(self, saved: Floats, host: Host | None = None) -> float:
-        """How much less time there is from the start of the first work to the end of the last, ns.
+    def gains_ns(self, saved: Floats, host: Host | None = None) -> Floats:
+        """How much less time there is from the start of the first work to the end of the last, ns, for each change.
 
         Args:
-            saved: what each piece of work takes less, ns.
+            saved: what each piece of work takes less, ns, work x changes.
             host: the host's own time; None for the host of the trace.
         """
         if not len(self.start):
-            return 0.0
+            return np.zeros(saved.shape[1])
         shift, last = self.shifts(saved, host), int(np.argmax(self.end))
-        return float(shift[last] + saved[last] - shift[int(np.argmin(self.start))])
+        return np.asarray(shift[last] + saved[last] - shift[int(np.argmin(self.start))])
 
     def shifts(self, saved: Floats, host: Host | None = None) -> Floats:
-        """How much earlier each piece of work starts, ns."""
-        before, (release, by_launch) = self._before_on_stream, self._release
+        """How much earlier each piece of work starts, ns, work x changes."""
+        count, before, (release, by_launch) = len(self.start), self._before_on_stream, self._release
+        wait, awaited = self._waits
+        # Events: the end of each piece of work, the end of each wait of the host, and the begin of the trace. A time is how much later one happens.
+        works, waits, begin = np.arange(count), count + np.arange(len(wait)), np.array([count + len(wait)])
+        none = np.zeros(len(self.waits[0]))
+        own, (begins, ends) = (host.launches, host.waits) if host else (np.zeros(count), (none, none))
+        closes = np.maximum(self.start - self.end[release] - self._queued_gap, 0) * by_launch
         # Work of one stream may overlap, as copies and programmatic launches do.
-        gap = np.where(before >= 0, np.maximum(self.start - self.end[before], 0), 0)
-        slack = np.where(self.has_launch, self.start - self.launched - self._latency, np.inf)
-        slack = np.where(by_launch, 0.0, np.maximum(slack, 0))
-        closes = np.zeros(len(self.start))
-        if host is None:
-            release = np.where(by_launch, NONE, release)
-        else:
-            closes = np.where(by_launch & (release >= 0), np.maximum(self.start - self.end[release] - self._queued_gap, 0), 0)
-        awaited, earlier_by = self._launches(host)
-        launches = earlier_by(np.zeros(len(awaited)))
-        shift = np.zeros(len(self.start))
-        for passed in range(_MOST_PASSES):
-            limit = slack + launches
-            if passed:
-                limit = np.where(before >= 0, np.minimum(limit, (shift + saved)[before] + gap), limit)
-            found = _solved(release, saved, closes, limit)
-            now = earlier_by((found + saved)[awaited])
-            if passed and np.array_equal(found, shift) and np.array_equal(now, launches):
-                break
-            shift, launches = found, now
-        return shift
+        gap = np.maximum(self.start - self.end[before], 0)
+        slack = np.where(by_launch, 0, np.maximum(self.start - self.launched - self._latency, 0))
+        # The host comes to a wait earlier by what it is earlier since the wait before, and then waits at most as long as it did.
+        most = begins[wait] - np.append(0.0, ends[wait])[: len(wait)] + (self.waits[1] - self.waits[0])[wait]
+        since = np.searchsorted(self.waits[1][wait], np.minimum(self.launched, self.start), side="right") - 1
+        released = np.flatnonzero((release != NONE) & (~by_launch | (host is not None)))
+        follows, launched = np.flatnonzero(before != NONE), np.flatnonzero(by_launch | self.has_launch)
+        late = replay(
+            np.concatenate((-saved, np.zeros((len(wait) + 1, saved.shape[1])))),
+            [
+                (released, release[released], -closes[released]),
+                (follows, before[follows], -gap[follows]),
+                (
+                    launched,
+                    np.append(waits, begin)[since][launched],
+                    -(slack + own - np.append(ends[wait], 0.0)[since])[launched],
+                ),
+                (waits, np.append(begin, waits)[: len(waits)], -most),
+                (waits, awaited, 0.0),
+            ],
+        )
+        return -(late[works] + saved)
 
-    def _launches(self, host: Host | None) -> tuple[Int64s, Callable[[Floats], Floats]]:
-        """The work for which the host waited, in the order of the calls; and how much earlier it launches each piece of work, if the awaited
-        work ends so much earlier."""
+    @cached_property
+    def _waits(self) -> tuple[Int64s, Int64s]:
+        """The calls in which the host waited for work, in their order, and that work."""
         begin, finish = self.waits
         awaited = ended_last(self.end, finish)
-        waited = np.flatnonzero((awaited >= 0) & (self.end[awaited] > begin))
-        #: The last wait before each launch; -1 for none.
-        of_launch = np.searchsorted(finish[waited], self.launched, side="right") - 1
-        none = np.zeros(len(begin))
-        own, (begins, ends) = (host.launches, host.waits) if host else (np.zeros(len(self.start)), (none, none))
-        # A wait that ends earlier by no more than the host came to it earlier, and waited.
-        since = np.append(0.0, ends[waited])[:-1]
-        most = np.cumsum(begins[waited] - since + (finish - begin)[waited]) if len(waited) else np.empty(0)
-
-        def launches(earlier: Floats) -> Floats:
-            if not len(earlier):
-                return own.copy()
-            after = most + np.minimum(np.minimum.accumulate(earlier - most), 0.0) - ends[waited]
-            return np.asarray(own + np.append(after, 0.0)[of_launch], np.float64)
-
-        return awaited[waited], launches
+        waited = (awaited != NONE) & (self.end[awaited] > begin) & (self.start[awaited] < finish)
+        return np.flatnonzero(waited), awaited[waited]
 
     @cached_property
     def _before_on_stream(self) -> Int64s:
@@ -168,6 +157,7 @@ class DeviceTimeline:
         """The work whose end released each piece, or that ended last before it; -1 for none. And whether its launch released it."""
         before = self._before_on_stream
         latest = ended_last(self.end, self.start)
+        latest = np.where(self.start[latest] < self.start, latest, NONE)
         near = (before >= 0) & (self.start - self.end[before] <= _NEAR_NS)
         by_host = self.has_launch & (self.start - self.launched <= _LAUNCH_NS) & (self.start < self._first_end())
         return np.where(near, before, latest), (by_host & ~near) | (np.where(near, before, latest) < 0)
@@ -187,18 +177,8 @@ class DeviceTimeline:
         return float(np.clip(known.min(), 0, _MOST_LATENCY_NS)) if len(known) else 0.0
 
 
-def _solved(release: Int64s, saved: Floats, closes: Floats, limit: Floats) -> Floats:
-    """Solve `shift[i] = min(shift[release[i]] + saved[release[i]] + closes[i], limit[i])`; where nothing releases, `limit[i]`."""
-    count = len(release)
-    up = np.append(np.where(release >= 0, release, count), count)
-    added = np.append(np.where(release >= 0, saved[release] + closes, 0.0), 0.0)
-    most = np.append(limit, np.inf)
-    while (up[:-1] < count).any():
-        most = np.minimum(most[up] + added, most)
-        added, up = added + added[up], up[up]
-    return most[:-1]
-
-
+#: Of several changes, so many are tried at once that their times are at most this number.
+_MOST_TIMES: Final = 1 << 23
 #: Of the cost of a call, until it is known to a few parts in a million.
 _HALVINGS: Final = 20
 #: Names of calls in which the host waits for the device.
@@ -258,7 +238,8 @@ class Program:
 
     @cached_property
     def _gain_of_host(self) -> float:
-        return self.timeline.gain_ns(np.zeros(len(self.timeline.start)), self.host) / self.hot.steps if self.host else 0.0
+        nothing = np.zeros((len(self.timeline.start), 1))
+        return float(self.timeline.gains_ns(nothing, self.host)[0]) / self.hot.steps if self.host else 0.0
 
     @cached_property
     def calls_a_step(self) -> float:
@@ -317,17 +298,23 @@ class Program:
         least, most = min(between.min() / self.profiled_ns, 1.0), max(between.max() / self.profiled_ns, 1.0)
         return Estimate(self.step_ns, float(least * self.step_ns), float(most * self.step_ns))
 
-    def gain_ns(self, parts: Mapping[int, float]) -> float:
-        """The gain of a step, ns.
+    def gains_ns(self, changes: Sequence[Mapping[int, float]]) -> list[float]:
+        """The gain of a step by each change, ns.
 
         Args:
-            parts: number of a form -> the part of the time of its work that is saved.
+            changes: number of a form -> the part of the time of its work that is saved.
         """
-        of_form = np.zeros(int(self.hot.form_of.max(initial=-1)) + 2)  # the last one is that of work without a form, -1
-        for number, part in parts.items():
-            of_form[number] = part
-        saved = (self.timeline.end - self.timeline.start) * of_form[self.hot.form_of]
-        return self.pace * (self.timeline.gain_ns(saved, self.host) / self.hot.steps - self._gain_of_host)
+        of_form = np.zeros(
+            (int(self.hot.form_of.max(initial=-1)) + 2, len(changes))
+        )  # the last row is that of work without a form, -1
+        for change, parts in enumerate(changes):
+            of_form[list(parts), change] = list(parts.values())
+        duration, gains = (self.timeline.end - self.timeline.start)[:, None], list[float]()
+        at_once = max(_MOST_TIMES // max(len(duration), 1), 1)
+        for first in range(0, len(changes), at_once):
+            saved = duration * of_form[self.hot.form_of, first : first + at_once]
+            gains += self.timeline.gains_ns(saved, self.host).tolist()
+        return [self.pace * (gain / self.hot.steps - self._gain_of_host) for gain in gains]
 
 
 def _timeline(trace: Run, work: DeviceWork | None) -> DeviceTimeline:

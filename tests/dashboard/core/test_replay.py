@@ -13,14 +13,14 @@ def at(*events: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
 def test_an_event_happens_with_the_last_of_what_it_waits_for() -> None:
     # Event 3 waits for 1 and 2, which wait for 0. The second change takes 4 ns off the wait of 2 for 0.
     waits = [(at(1), at(0), np.array([5.0])), (at(2, 3, 3), at(0, 1, 2), np.array([[9.0, 5.0], [1.0, 1.0], [2.0, 2.0]]))]
-    assert replay(4, 2, waits).tolist() == [[0.0, 0.0], [5.0, 5.0], [9.0, 5.0], [11.0, 7.0]]
+    assert replay(np.zeros((4, 2)), waits).tolist() == [[0.0, 0.0], [5.0, 5.0], [9.0, 5.0], [11.0, 7.0]]
 
 
-def test_what_an_event_spends_itself_delays_what_waits_for_it() -> None:
-    times = replay(3, 1, [(at(2, 1), at(1, 0), 3.0)], lambda event: np.array([10.0 * event]))
+def test_the_own_time_of_an_event_delays_what_waits_for_it() -> None:
+    times = replay(np.array([[0.0], [10.0], [20.0]]), [(at(2, 1), at(1, 0), 3.0)])
     assert times.tolist() == [[0.0], [13.0], [36.0]]
 
 
 def test_events_that_wait_for_each_other_are_a_contradiction() -> None:
     with pytest.raises(Contradiction):
-        replay(3, 1, [(at(1, 2), at(2, 1), 0.0)])
+        replay(np.zeros((3, 1)), [(at(1, 2), at(2, 1), 0.0)])

@@ -92,20 +92,24 @@ def waterfall(of: Program, expected: Forecast) -> pd.DataFrame:
         variants of an operation give, and `floor` for what remains to its floor; `before_ns` and `after_ns`, the step without and with the
         stage. Operations are replaced in the order of the rows, since what two of them give together may be less than the sum.
     """
+    best = joined([(_label(of, gain.operation), gain.parts) for gain in expected.gains])
+    further = [] if isnan(expected.bound_ns) else _to_floors(of, expected)
+    stages = [*best, *further]
+    saved: list[dict[int, float]] = []
+    for _, parts in stages:
+        saved.append({**(saved[-1] if saved else {}), **parts})
+    after = iter(of.gains_ns(saved))
     rows: list[tuple[str, str, float, float]] = [(TODAY, "step", expected.step_ns, expected.step_ns)]
-    parts: dict[int, float] = {}
 
-    def add(kind: str, stages: Sequence[tuple[str, Mapping[int, float]]]) -> None:
-        for name, stage in stages:
-            parts.update(stage)
-            rows.append((name, kind, rows[-1][3], expected.step_ns - of.gain_ns(parts)))
+    def add(kind: str, names: Sequence[tuple[str, Mapping[int, float]]], whole: str, whole_ns: float) -> None:
+        for name, _ in names:
+            rows.append((name, kind, rows[-1][3], expected.step_ns - next(after)))
+        rows.append((whole, "step", whole_ns, whole_ns))
 
     if expected.gains:
-        add("variant", joined([(_label(of, gain.operation), gain.parts) for gain in expected.gains]))
-        rows.append((FORECAST, "step", expected.after_ns.value, expected.after_ns.value))
+        add("variant", best, FORECAST, expected.after_ns.value)
     if not isnan(expected.bound_ns):
-        add("floor", _to_floors(of, expected))
-        rows.append((BOUND, "step", *(expected.step_ns - expected.bound_ns,) * 2))
+        add("floor", further, BOUND, expected.step_ns - expected.bound_ns)
     return pd.DataFrame(rows, columns=["stage", "kind", "before_ns", "after_ns"])
 
 

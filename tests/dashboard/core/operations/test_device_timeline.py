@@ -48,9 +48,9 @@ HALF = 50_000.0
 def test_gain_is_what_the_last_work_ends_earlier(
     work: Sequence[Sequence[int]], waits: Sequence[Sequence[int]], gain_us: int
 ) -> None:
-    saved = np.zeros(len(work))
+    saved = np.zeros((len(work), 1))
     saved[0] = HALF
-    assert timeline(work, waits).gain_ns(saved) == 1000 * gain_us
+    assert timeline(work, waits).gains_ns(saved).tolist() == [1000 * gain_us]
 
 
 def test_a_long_queue_is_solved_at_once() -> None:
@@ -63,17 +63,24 @@ def test_a_long_queue_is_solved_at_once() -> None:
         np.ones(100_000, bool),
         (start[:0], start[:0]),
     )
-    assert many.gain_ns(np.full(100_000, 100.0)) == pytest.approx(100.0 * 100_000)
+    assert many.gains_ns(np.full((100_000, 1), 100.0))[0] == pytest.approx(100.0 * 100_000)
+
+
+def test_what_is_saved_before_each_of_many_waits_of_the_host_adds_up() -> None:
+    # The host waits for each kernel of 100 us, and then launches the next one.
+    work = [(200 * each + 10, 200 * each + 110, 7, 200 * each + 5) for each in range(300)]
+    waits = [(200 * each + 20, 200 * each + 120) for each in range(300)]
+    assert timeline(work, waits).gains_ns(np.full((300, 1), HALF)).tolist() == [300 * HALF]
 
 
 def test_overlapping_work_of_a_stream_stays_where_nothing_is_saved() -> None:
-    assert timeline([(10, 110, 7, 5), (100, 211, 7, 6), (211, 300, 7, 8)]).gain_ns(np.zeros(3)) == 0
+    assert timeline([(10, 110, 7, 5), (100, 211, 7, 6), (211, 300, 7, 8)]).gains_ns(np.zeros((3, 1))) == 0
 
 
 def test_a_slower_kernel_delays_what_follows() -> None:
-    assert timeline([(10, 110, 7, 5), (111, 211, 7, 6)]).gain_ns(np.array([-20_000.0, 0.0])) == -20_000
+    assert timeline([(10, 110, 7, 5), (111, 211, 7, 6)]).gains_ns(np.array([[-20_000.0], [0.0]])) == -20_000
 
 
 def test_nothing_is_gained_from_nothing() -> None:
     empty = np.empty(0, np.int64)
-    assert DeviceTimeline(empty, empty, empty, empty, empty.astype(bool), (empty, empty)).gain_ns(np.empty(0)) == 0
+    assert DeviceTimeline(empty, empty, empty, empty, empty.astype(bool), (empty, empty)).gains_ns(np.empty((0, 1))) == 0
