@@ -143,7 +143,7 @@ FAULTS: Final = (
         "data",
         "_latest_above(_maxima(end), np.arange(len(end)), end - 1)",
         "_latest_above(_maxima(end), np.arange(len(end)), end)",
-        _IMPORT,
+        ("tests/data",),
     ),
 )
 
