@@ -12,8 +12,10 @@ from warpladder.dashboard.compare.changes import LOST, Change, Comparison, LostC
 from warpladder.dashboard.compare.differences import Fact, other_tolerance
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import has_versions
 from warpladder.data.names import TOLERANCE
 
+_OPTIONS: Final = Options()
 _CELL: Final = ["workload", "variant", "config", "case"]
 #: The statuses of a cell of A that leave nothing to judge: it is mended in B, or cannot run here.
 _SETTLED: Final = ("ok", "skipped", "wrong_result")
@@ -47,13 +49,11 @@ def compare_versions(data: RunData, other: Declared, options: Options) -> tuple[
     Raises:
         NotComparable: no cell of both has times.
     """
-    end = f"@{other.version}"
-    own = _version(data, lambda name: "" if name.endswith(end) else name)
-    before = _version(data, lambda name: name.removesuffix(end) if name.endswith(end) else "")
+    own, before = own_version(data), other_version(data)
     info = {**data.info, "command": other.command}
     own = replace(own, info={**info, "label": other.own_title})
     before = replace(before, info={**info, "label": other.title}, cases=other.cases)
-    found = compare(Side(before), Side(own), replace(options, in_rounds=True))
+    found = compare_in_rounds(own, before, options)
     # One file's tolerance judged both: what was found to differ in it follows from rounding.
     facts = (*(fact for fact in found.facts if fact.asked != TOLERANCE), *_tolerances(own, other))
     unknown = list(_failed(before, own))
@@ -71,9 +71,25 @@ def is_unchanged(comparison: Comparison, before: RunData, own: RunData) -> bool:
 
 def own_version(data: RunData) -> RunData:
     """A run without the variants of another version, which `record --against` puts beside the file's own."""
-    if " --against" not in str(data.info["command"]):
+    if not has_versions(data.info):
         return data
     return _version(data, lambda name: "" if "@" in name else name)
+
+
+def other_version(data: RunData) -> RunData:
+    """The variants of the other version in such a run, under the names that they have there. The name of the version is the label."""
+    versions = {version for _, at, version in (name.partition("@") for name in data.variants["variant"]) if at}
+    own = _version(data, lambda name: name.partition("@")[0] if "@" in name else "")
+    return replace(own, info={**data.info, "label": ", ".join(sorted(versions))})
+
+
+def compare_in_rounds(own: RunData, other: RunData, options: Options = _OPTIONS) -> Comparison:
+    """Compare two versions that one run measured: B is the file's own, and A the other one.
+
+    Raises:
+        NotComparable: no cell of both has times.
+    """
+    return compare(Side(other), Side(own), replace(options, in_rounds=True))
 
 
 def _version(data: RunData, name_of: Callable[[str], str]) -> RunData:

@@ -45,6 +45,11 @@ def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
     return files.one_line(f"{first_of(workloads, _MOST)} · {info['started_at']:%Y-%m-%d %H:%M} · {device}")
 
 
+def has_versions(info: Mapping[str, Any]) -> bool:
+    """Whether a run measured two versions of a file, as `record --against` does; `info` is its row of table `run`."""
+    return " --against" in str(info["command"])
+
+
 def recorded_words(command: str) -> tuple[list[str], list[str]]:
     """The workloads and files that the command of a recording names, and its further words; none of another command."""
     try:
@@ -434,6 +439,8 @@ def fits_beside(every: Runs, each: ListedRun, need: Need) -> bool:
     """Whether a run is of a GPU where the page needs one, and a workload of it is in as many runs or devices as the page needs."""
     if need in OF_GPU:
         return each.has_gpu(need)
+    if need is Need.PAIR and has_versions(each.run.info):
+        return True
     if need not in (Need.PAIR, Need.HISTORY, Need.DEVICES):
         return True
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import streamlit as st
 
+from warpladder.dashboard.compare import versions
 from warpladder.dashboard.core import run_data, run_index
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Facts, ListedRun, Need, facts_of
@@ -272,15 +273,25 @@ def opens(run: store.Run) -> bool:
 
 @dataclass(frozen=True)
 class NamedRun:
-    """A run with the variants of a naming, or with its own variants where that is None."""
+    """A run with the variants of a naming, or with its own variants where that is None.
+
+    Attributes:
+        is_other: of a run with two versions of a file, the other version and not the file's own.
+    """
 
     run: store.Run
     naming: Naming | None
+    is_other: bool = False
 
 
 def as_recorded(run: store.Run) -> NamedRun:
     """The run with its own variants, whatever this session picked."""
     return NamedRun(run, None)
+
+
+def other_version(run: store.Run) -> NamedRun:
+    """The other version of the file in a run of `record --against`; see `run_index.has_versions`."""
+    return NamedRun(run, None, is_other=True)
 
 
 def _named_run(run: store.Run | NamedRun) -> NamedRun:
@@ -289,6 +300,8 @@ def _named_run(run: store.Run | NamedRun) -> NamedRun:
 
 def load(run: store.Run | NamedRun) -> RunData:
     """The run's tables, read once. They are shared between sessions: never change a frame of them.
+
+    Of a run with two versions of a file, these are of the file's own version, unless the other one is named.
 
     Args:
         run: a run, which has the variants that this session picked; or one with the variants of a naming.
@@ -299,6 +312,8 @@ def load(run: store.Run | NamedRun) -> RunData:
     """
     named_run = _named_run(run)
     data: RunData = _load(named_run.run, *_key(named_run.run))
+    if run_index.has_versions(data.info):
+        data = _version(data, named_run.is_other, *_key(named_run.run))
     if named_run.naming is None:
         return data
     again = _pick(data, named_run.naming, *_key(named_run.run))
@@ -412,7 +427,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 def _asked(function: Callable[..., Any], about: NamedRun, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
     """What tells the result of a function about a run from other results; its arguments are the last two parts."""
-    return _name_of(function), about.naming, *_key(about.run), args, options
+    return _name_of(function), about.naming, about.is_other, *_key(about.run), args, options
 
 
 def _key(run: store.Run) -> tuple[bytes, Hashable]:
@@ -429,6 +444,11 @@ def _load(_run: store.Run, path: bytes, state: Hashable) -> RunData:
     except store.StoreError:
         forget_listing()  # the run is bad from now on
         raise
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _version(_data: RunData, is_other: bool, path: bytes, state: Hashable) -> RunData:
+    return versions.other_version(_data) if is_other else versions.own_version(_data)
 
 
 @st.cache_resource(show_spinner="Picking variants …", max_entries=8)

@@ -10,11 +10,12 @@ import streamlit as st
 
 from warpladder.dashboard.compare import changes
 from warpladder.dashboard.compare.changes import Change, Comparison
+from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.counters import Counter
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import ListedRun, label_of
+from warpladder.dashboard.core.run_index import ListedRun, label_from, label_of
 from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui import pinned, runs, source, state, widgets
 from warpladder.dashboard.ui.component import component
@@ -26,6 +27,8 @@ from warpladder.data import store
 _ALL: Final = "all"
 #: The first timing that both runs have of a workload.
 _FIRST: Final = "first"
+#: The other version of the file in the run itself.
+_VERSION: Final = "version"
 #: Every variant with the one of its name.
 _EACH: Final = "each"
 _JUDGED: Final = {"relative": "over the unchanged", "absolute": "times as they are"}
@@ -61,27 +64,33 @@ _CELL_COLUMNS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page. B is the run of the page. A is another run that has one of its workloads and its GPU, or B itself."""
+    """Draw the page. B is the run of the page. A is the other version of its file, another run that has one of its workloads and its GPU, or
+    B itself."""
     if not runs.ask(run, query.timed_variants):
         _no_variants(run)
     with widgets.controls():
         other, of_a, of_b = _choose_sides(run)
     with widgets.controls():
-        judged = state.choose("judge", "Judge", _JUDGED, help=_JUDGED_HELP)
-        scopes = [scope for scope in runs.ask(run, _scopes) if scope in runs.ask(runs.as_recorded(other), _scopes)]
+        # Within a run, the ratio of each round already is relative to what happens to all.
+        between = other.run.path != run.path
+        judged = state.choose("judge", "Judge", _JUDGED, help=_JUDGED_HELP) if between else "relative"
+        scopes = [scope for scope in runs.ask(run, _scopes) if scope in runs.ask(other, _scopes)]
         texts = {_FIRST: "first of each", **{scope: scope.replace("_", " ") for scope in scopes}, _ALL: "all"}
         scope = state.choose("of_scope", "Scope", texts)
         options = changes.Options(
-            "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", absolute=judged == "absolute"
+            "" if scope == _FIRST else scope,
+            "best" if of_a != of_b else "config",
+            absolute=judged == "absolute",
+            in_rounds=other.is_other,
         )
-        comparison = runs.ask_both(run, runs.as_recorded(other), _compared, of_a, of_b, options, pinned.names(run))
+        comparison = runs.ask_both(run, other, _compared, of_a, of_b, options, pinned.names(run))
         if isinstance(comparison, str):
             widgets.nothing(comparison, "Choose another run, variant or scope.")
         shown = query.only(comparison, _choose_filter(comparison))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pin = pinned.chosen()
-        if pin is None or (pin.run.path, pin.variant) != (other.path, of_a):
-            pinned.button("A", other, of_a, label="Pin A as baseline")
+        if not other.is_other and (pin is None or (pin.run.path, pin.variant) != (other.run.path, of_a)):
+            pinned.button("A", other.run, of_a, label="Pin A as baseline")
         for fact in comparison.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
@@ -122,33 +131,42 @@ def _no_variants(run: store.Run) -> NoReturn:
     )
 
 
-def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
+def _choose_sides(run: store.Run) -> tuple[runs.NamedRun, str, str]:
     """Run A, and a variant of A and of B; empty for every variant with the one of its name."""
     others = _comparable(run)
     every = {**others, **{name: each for name, each in runs.listing(runs.data_dirs()).runs.items() if each.path == run.path}}
-    if not others:
+    with_versions = run_index.has_versions(run.info)
+    if not (others or with_versions):
         st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run above.")
-    titles = {name: each.title if name in others else "this run: two of its variants" for name, each in every.items()}
+    titles = {_VERSION: f"{_label(runs.other_version(run))}, in the same rounds"} if with_versions else {}
+    titles |= {name: each.title if name in others else "this run: two of its variants" for name, each in every.items()}
     pin = pinned.chosen()
     default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
     name = state.choose("with", "A", titles, default=default, always=True)
-    other = every[name]
+    if name == _VERSION:
+        return runs.other_version(run), "", ""
+    other = runs.as_recorded(every[name])
     of_b = query.timed_variants(runs.load(run))
-    if other.path == run.path:
+    if other.run.path == run.path:
         if len(of_b) < 2:
             widgets.nothing("This run has no two variants to compare.", "Record it again after your change.")
         of_first, of_second = runs.ask(run, query.pair)
         first = state.choose("a", "Variant of A", of_b, default=of_first, owner=name)
         return other, first, state.choose("b", "Variant of B", of_b, default=of_second, owner=name)
-    of_a = runs.ask(runs.as_recorded(other), query.timed_variants)
+    of_a = runs.ask(other, query.timed_variants)
     words = {_EACH: "each with its own", **{each: each for each in of_a}}
     first = state.choose("a", "Variant of A", words, owner=name)
     if first == _EACH:
         return other, "", ""
     same = first if first in of_b else of_b[0]
     return other, first, state.choose("b", "Variant of B", of_b, default=same, owner=name)
+
+
+def _label(run: runs.NamedRun) -> str:
+    data = runs.load(run)
+    return label_from(data.info, data.workloads)
 
 
 def _scopes(data: RunData) -> list[str]:
@@ -180,7 +198,7 @@ def _set_cell(text: object) -> None:
     state.set_text("at", "", str(text))
 
 
-def _answer(run: store.Run, other: store.Run, comparison: Comparison, cell: Change) -> None:
+def _answer(run: store.Run, other: runs.NamedRun, comparison: Comparison, cell: Change) -> None:
     """The ratios, and beside them the samples of one cell."""
     # The style sheet of the pages puts them one below the other in a narrow window.
     left, right = st.container(key="side-by-side").columns([11, 9], gap="medium")
@@ -188,7 +206,7 @@ def _answer(run: store.Run, other: store.Run, comparison: Comparison, cell: Chan
     with left:
         widgets.show_chart(widgets.drawn(chart.forest, comparison, look, cell), on_click=_set_cell)
     with right:
-        samples = query.clouds(runs.load(runs.as_recorded(other)), runs.load(run), cell)
+        samples = query.clouds(runs.load(other), runs.load(run), cell)
         widgets.show_chart(widgets.drawn(chart.clouds, samples, cell, look))
 
 
@@ -245,10 +263,10 @@ def _compared(
         return str(error)
 
 
-def _sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparison) -> None:
+def _sources(other: runs.NamedRun, run: store.Run, cell: Change, comparison: Comparison) -> None:
     """The sources of a cell's variants as they were measured, side by side."""
     of_a, of_b = cell.of_a[0], cell.variant
-    before = runs.load(runs.as_recorded(other)).source_text(cell.workload, of_a)
+    before = runs.load(other).source_text(cell.workload, of_a)
     after = runs.load(run).source_text(cell.workload, of_b)
     differ = ", ".join(f"{workload} {variant}" for workload, variant in comparison.changed_sources)
     st.caption(plain(f"Sources that differ: {differ}." if differ else "The sources of all compared variants are equal."))
@@ -259,7 +277,7 @@ def _sources(other: store.Run, run: store.Run, cell: Change, comparison: Compari
         st.caption(plain(f"The source of {of_b} is equal in both runs."))
         source.show("both", after, "cuda" if after.lstrip().startswith(("//", "/*", "#include")) else "python", 380)
         return
-    headings = f"A: {of_a}, {label_of(other)}", f"B: {of_b}, {label_of(run)}"
+    headings = f"A: {of_a}, {_label(other)}", f"B: {of_b}, {label_of(run)}"
     rows = query.rows(before, after)
     tone = tones(widgets.theme())
     colors = {"gone": tone.bad, "come": tone.good, "muted": tone.muted, "grid": tone.grid}
@@ -267,12 +285,13 @@ def _sources(other: store.Run, run: store.Run, cell: Change, comparison: Compari
     component(Path(__file__).parent, "sources", _SOURCES, ("sources.js", "sources.css"))(key="compared sources", data=data)
 
 
-def _counters(other: store.Run, run: store.Run, cell: Change) -> None:
+def _counters(other: runs.NamedRun, run: store.Run, cell: Change) -> None:
     """The hardware counters of a cell in both runs."""
-    a, b = runs.load(runs.as_recorded(other)), runs.load(run)
+    a, b = runs.load(other), runs.load(run)
     explanation = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
     if explanation is None:
-        lacking = " and ".join(label_of(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
+        labels = ((_label(other), a), (label_of(run), b))
+        lacking = " and ".join(label for label, data in labels if data.counters.empty)
         why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
         st.info(plain(f"{why}. Record both with --counters, or import reports of ncu."))
         return
@@ -318,11 +337,11 @@ def _every_cell(comparison: Comparison) -> None:
     st.caption(f"{len(rows)} cells. Choose a row (Shift+Space) to see its samples, sources and counters.{new}")
 
 
-def _recordings(other: store.Run, run: store.Run, comparison: Comparison) -> None:
+def _recordings(other: runs.NamedRun, run: store.Run, comparison: Comparison) -> None:
     """The differences between the recordings, and the commands that made them."""
     widgets.table(chart.facts_of(comparison))
-    for side, each in (("A", other), ("B", run)):
-        st.caption(plain(f"{side}: {label_of(each)}"))
+    for side, label, each in (("A", _label(other), other.run), ("B", label_of(run), run)):
+        st.caption(plain(f"{side}: {label}"))
         st.code(str(each.info["command"]), language="bash", wrap_lines=True)
 
 

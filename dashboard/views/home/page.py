@@ -10,7 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.compare import overview as queries
-from warpladder.dashboard.compare.changes import sentence
+from warpladder.dashboard.compare import versions
+from warpladder.dashboard.compare.changes import NotComparable, sentence
 from warpladder.dashboard.compare.overview import Line
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import counted, counters, run_index
@@ -23,6 +24,7 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.trace.parts import IN_APP
@@ -95,13 +97,18 @@ def _others(run: store.Run) -> list[_ShownLine]:
 
 def _recording(run: store.Run, own: list[_ShownLine]) -> None:
     """The winners, whether to believe them, what moved since the last comparable run, and what to do next."""
-    if len(own) == 1 and (words := headline(own[0].line.best)):
+    with_versions = run_index.has_versions(run.info)
+    if with_versions:
+        st.markdown(f"## {plain(runs.ask_both(run, runs.other_version(run), _against))}")
+    elif len(own) == 1 and (words := headline(own[0].line.best)):
         st.markdown(f"## {plain(words)}")
     _table(own, "own")
     verdict = runs.ask(run, trust.verdict, ROOT)
     with st.container(gap="xxsmall"):
         _fact("Can I believe it?", verdict.sentence, "trust", "Trust →", **state.link())
-        if before := _before(run):
+        if with_versions:
+            _fact("Where, and by how much:", "each cell, its samples and sources.", "compare", "Compare →", **state.link())
+        elif before := _before(run):
             changed = runs.ask_both(run, runs.as_recorded(before.run), pinned.against, "", "", pinned.names(run))
             words = changed if isinstance(changed, str) else sentence(changed)
             since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
@@ -114,6 +121,15 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
         words, first = "the variant for each size, with the code that chooses.", own[0].line.best.workload
         _fact("Ship:", words, "sizes.ship", "Which to ship →", **state.link(workload=first))
     pinned.show_run(run)
+
+
+def _against(own: RunData, other: RunData) -> str:
+    """The verdict about the file's own version."""
+    try:
+        found = versions.compare_in_rounds(own, other)
+    except NotComparable as error:
+        return str(error)
+    return f"Against {other.info['label']}: {sentence(found.changes, found.lost)}"
 
 
 def headline(best: Cell) -> str:
@@ -173,7 +189,7 @@ def _findings(run: store.Run) -> None:
     columns = {name: each for name, each in _FINDINGS.items() if texts[name].str.len().any()}
     values = {name: frame[name].tolist() for name in ("time_ns", "percent", "runs")}
     opened = rows.show("findings", texts, columns, title="What takes the time", values=values)
-    words = "Kernels that overlap count each. Click a row, or press Enter, for its longest execution on the Timeline."
+    words = "Kernels that overlap count each. Click a row for its longest execution on the Timeline."
     _below_table(words, frame, "findings")
     if opened is not None:
         row = frame.iloc[opened]
@@ -329,7 +345,7 @@ def _how(shown: list[_ShownLine]) -> str:
     last += f" Of {alone}, the times on 1 GPU; the page Devices has those of several." if alone else ""
     return (
         f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
-        f"cases.{last} Click a row, or press Enter, for its ladder."
+        f"cases.{last} Click a row for its ladder."
     )
 
 

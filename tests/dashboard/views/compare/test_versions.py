@@ -1,0 +1,53 @@
+"""A run of `record --against` on the pages: they show the file's own version, and Compare judges it by the other one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.dashboard.pages import rows
+from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_runs
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["open_app"]
+
+#: `v01_direct` is as in the other version, and `v02_tiled` was twice as fast there.
+OWN = made_runs.Made("conv2d", "v01_direct", "One thread a pixel", "rung", "cuda", {"": 0.5})
+TILED = replace(OWN, name="v02_tiled", title="A tile for each block", share={"": 0.3})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run alone, so that Compare has no other one to offer."""
+    made = tmp_path_factory.mktemp("versions")
+    variants = (
+        OWN,
+        TILED,
+        replace(OWN, name="v01_direct@main"),
+        replace(TILED, name="v02_tiled@main", title="A larger tile", share={"": 0.6}),
+    )
+    path = made_runs.write_variants(made, "changed", "my change", variants, 12, 7, on_gpu=True)
+    table = pq.read_table(path / "run.parquet")
+    place = table.column_names.index("command")
+    told = pa.array(["warpladder record bench.py --against main"])
+    pq.write_table(table.set_column(place, "command", told), path / "run.parquet")
+    return made
+
+
+def test_home_gives_the_verdict_about_the_own_version_and_ranks_its_variants_alone(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "home", run="changed")
+    assert "Against main: " in words(app) and " slower, " in words(app) and "v02_tiled, 1.994x" in words(app)
+    assert rows(app)["Best rung"].tolist() == ["v01_direct"], "v02_tiled@main is faster, and no variant of the file"
+
+
+def test_compare_judges_the_own_version_by_the_other_one_at_first(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "compare", run="changed")
+    assert app.selectbox(key="choose with").options == ["main, in the same rounds", "this run: two of its variants"]
+    assert "v02_tiled: B takes 1.994 " in words(app) and "times as long as A; slower" in words(app)
+    assert not any(each.key == "choose judge" for each in app.selectbox), "all ratios are of rounds"
+    app.selectbox(key="choose with").select_index(1).run()
+    assert app.selectbox(key="choose b").options == ["v01_direct", "v02_tiled"]
