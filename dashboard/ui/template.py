@@ -374,12 +374,12 @@ class Look:
 def look(data: RunData, theme: Theme = "light") -> Look:
     """Colours and symbols of a run's variants.
 
-    A colour depends on the variant's name alone. So a variant has the same colour in every run, on every page and in every
-    export, and keeps it when another variant is added.
+    A colour depends on the variant's name. So a variant has the same colour in every run, on every page and in every export.
 
     - A numbered variant, such as `v03_shared_tile`, takes the colour and the symbol of its number. Neighbours on the ladder
       differ clearly. Colours repeat after twelve rungs, and then the symbols differ.
-    - Any other name takes the colour and the symbol of its hash. Where two names have one colour, their symbols differ.
+    - Any other name takes the colour and the symbol of its hash. Where two such names of a workload have one colour, the later one by name
+      takes the next free colour; beyond twelve names, their symbols differ.
     - A role has its own form of symbols, its dash and its pattern, so that a rung and a peer of one colour differ.
     - Where two variants of a workload still have the same colour and symbol, the later one by name takes the next free symbol.
 
@@ -388,10 +388,11 @@ def look(data: RunData, theme: Theme = "light") -> Look:
     styles: dict[tuple[str, str], Style] = {}
     for workload, variants in data.variants.groupby("workload", sort=False):
         used: set[tuple[str, str]] = set()
+        taken: list[int] = []
         mixed = is_mixed(variants)
         ordered = variants[["variant", "role", "precision"]].sort_values("variant", kind="stable")
         for variant, role, precision in ordered.itertuples(index=False, name=None):
-            color = _TONES[theme].muted if role in _GREY else _color(variant, theme)
+            color = _TONES[theme].muted if role in _GREY else _free_color(variant, theme, taken)
             symbol = free_symbol(color, _symbols(variant, role), used)
             used.add((color, symbol))
             shown_precision = precision if mixed and role not in _GREY else ""
@@ -417,6 +418,16 @@ def _symbols(variant: str, role: str) -> list[str]:
 
 def _color(variant: str, theme: Theme) -> str:
     return _PALETTE[theme][_places(variant)[0]]
+
+
+def _free_color(variant: str, theme: Theme, taken: list[int]) -> str:
+    """The colour of a variant of a workload. That of a name without a number is one of the fewest names, and is added to those taken."""
+    place = _places(variant)[0]
+    if not _NUMBERED.match(variant):
+        colors = len(_RUNG_COLORS)
+        place = min(range(place, place + colors), key=lambda each: taken.count(each % colors)) % colors
+        taken.append(place)
+    return _PALETTE[theme][place]
 
 
 def _places(variant: str) -> tuple[int, int]:
