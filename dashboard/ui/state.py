@@ -100,7 +100,7 @@ def choose(
         options: the values that the URL may have, or a mapping of them to their texts; not empty.
         default: the option where neither the URL nor the session has one; the first option when None.
         text: gives the plain text of an option in the widget.
-        style: a drop-down list, buttons side by side, or a slider over the options.
+        style: a drop-down list; buttons side by side, which a single option does without; or a slider over the options.
         fitted: the list is as wide as its longest option; else as wide as its container.
         labelled: the label is visible; else only a screen reader reads it.
         owner: the owner of the choice, such as a run. Another owner has its own last choice, or the default.
@@ -120,7 +120,10 @@ def choose(
     # Set even if equal, because after a page switch Streamlit does not give the value to the new page's widget.
     st.session_state[widget] = values[0]
     shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
-    if style == "segmented":
+    picked: str | None
+    if style == "segmented" and len(options) == 1:
+        picked = options[0]
+    elif style == "segmented":
         picked = st.segmented_control(
             plain(label), options, format_func=as_markdown, key=widget, required=True, help=help, label_visibility=shown
         )

@@ -13,6 +13,8 @@ from warpladder.dashboard.views.sizes import chart as charts
 from warpladder.dashboard.views.sizes import query as queries
 from warpladder.data import store
 
+#: Of more variants, those that are first somewhere or tied with it, and the baseline, are drawn unless others are chosen.
+_MOST_LINES: Final = 8
 _METRICS: Final[dict[str, str]] = {
     "median_ns": "Time",
     "gb_per_s": "GB/s",
@@ -34,24 +36,34 @@ def draw(run: store.Run) -> None:
             widgets.nothing(
                 f"No variant of {workload} was timed in {widgets.timing(run, timing)}.", "Choose another scope or cache."
             )
-        metrics = [name for name in _METRICS if frame[name].notna().any()]
-        metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
-        other = other_device.choose_beside(run, workload)
+        if has_course := frame["size_rank"].nunique() > 1:
+            metrics = [name for name in _METRICS if frame[name].notna().any()]
+            metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
+            other = other_device.choose_beside(run, workload)
     pinned.show(run, timing, frame)
+    look = runs.look_of(run, widgets.theme())
+    best = runs.ask(run, winners.best_per_size, workload, timing)
+    undecided = runs.ask(run, winners.undecided, workload, timing)
+    if best:
+        widgets.show_chart(widgets.drawn(charts.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
+    elif undecided:
+        st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))
+    if not has_course:
+        return
     chart_place = st.container()
     variants = list(dict.fromkeys(frame["variant"]))
     on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants
-    look = runs.look_of(run, widgets.theme())
+    first = (
+        {each.cell.variant for each in best} | {each.runner_up for each in best if each.tied} | {*frame["baseline"].dropna()}
+    )
     shown = state.choose_many(
         "variants",
         "Variants",
         variants,
-        default=on_gpu,
+        default=on_gpu if len(on_gpu) <= _MOST_LINES else [name for name in on_gpu if name in first] or on_gpu,
         text=lambda name: look.variant_name(workload, name),
         owner=f"{run.path} {workload}",
     )
-    if len(shown) < len(variants):
-        st.caption(f"{len(shown)} of {len(variants)} shown")
     regions = runs.ask(run, queries.regions, workload, series)
     beside = None
     if other:
@@ -61,9 +73,3 @@ def draw(run: store.Run) -> None:
         if other and beside and not beside.frame["variant"].isin(shown).any():
             other_device.lacks(other, workload, timing, series)
         widgets.show_chart(widgets.drawn(charts.over_size, frame, regions, look, cast("charts.Metric", metric), shown, beside))
-    best = runs.ask(run, winners.best_per_size, workload, timing)
-    undecided = runs.ask(run, winners.undecided, workload, timing)
-    if best:
-        widgets.show_chart(widgets.drawn(charts.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
-    elif undecided:
-        st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))

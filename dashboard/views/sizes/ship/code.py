@@ -4,7 +4,7 @@ import json
 import keyword
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from warpladder.dashboard.compare.within_run import word
@@ -47,18 +47,6 @@ def doubts(contest: Contest) -> tuple[str, ...]:
     lines = tuple(f"{case}: {words}" for case, words in contest.doubts.items())
     more = len(lines) - _MOST_DOUBTS
     return lines if more <= 0 else (*lines[:_MOST_DOUBTS], f"so in {more} more")
-
-
-def alternatives(offers: Sequence[Shipment], shipped: Shipment) -> str:
-    """The sets of other sizes: `Two, v09 and v10: at most 0.2 %, 0.1 % on average.`"""
-    return " ".join(f"{_other(offer)}." for offer in offers if offer.variants != shipped.variants)
-
-
-def _other(offer: Shipment) -> str:
-    """`Two, v09 and v10: 0.2 %`."""
-    without = f", without {len(offer.missing)} cases" if offer.missing else ""
-    figures = f"at most {_loss(offer.worst.value)}, {_loss(offer.mean.value)} on average" if offer.worst.value > 0 else "0 %"
-    return f"{COUNTS[len(offer.variants) - 1].capitalize()}, {names(offer)}: {figures}{without}"
 
 
 def title(contest: Contest, shipped: Shipment) -> str:

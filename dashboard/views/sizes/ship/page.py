@@ -76,8 +76,6 @@ def draw(run: store.Run) -> None:
     shipped = counts[count]
     with answer:
         st.markdown(f"## {plain(code.answer(contest, shipped))}")
-        if others := code.alternatives(offers, shipped):
-            st.markdown(plain(others))
         if contest.doubts:
             st.caption(plain(f"⚠ {'; '.join(code.doubts(contest))}."))
     with costs:
@@ -85,7 +83,8 @@ def draw(run: store.Run) -> None:
     with losses:
         widgets.show_chart(widgets.drawn(chart.losses, contest, shipped, runs.look_of(run, widgets.theme()), choices.series))
     _code(run, choices, contest, shipped, float(accepted), language)
-    _standings(contest)
+    with st.expander("Each variant by itself"):
+        _standings(contest)
     with st.expander("Ranking of each case"):
         widgets.table(chart.frame_of(contest), height=_TABLE_PX, column_config={"slower_percent": _PERCENT})
 
@@ -215,7 +214,6 @@ def _standings(contest: query.Contest) -> None:
         frame = frame.drop(columns="not timed")
     if not contest.has_energy:
         frame = frame.drop(columns="mean energy above the least, %")
-    st.markdown("## Each variant by itself")
     widgets.table(
         frame,
         height=_TABLE_PX if len(frame) > _MOST_ROWS else "auto",

@@ -33,7 +33,6 @@ def data(folder: Path) -> RunData:
 def test_the_page_answers_in_a_sentence_and_its_code_follows_the_choices(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ship", run="ship")
     assert "Ship v01_small, v03_large and v04_partial: at most 1.00 % slower than the fastest, 0.249 % on average" in words(app)
-    assert "One, v02_middle: at most 25.0 %, 10." in words(app)
     costs, standings, *_ = (
         table.value for table in app.main.dataframe if "slower on average" in table.value or "wins" in table.value
     )
