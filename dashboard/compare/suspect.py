@@ -9,6 +9,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.cells import cells, charted_cases, in_timing, timings
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
+from warpladder.dashboard.core.numbers import format_half_width
 from warpladder.dashboard.core.run_data import RunData, once
 from warpladder.data import source_text
 from warpladder.data.names import NOT_DONE
@@ -63,8 +64,9 @@ def _unsteady(data: RunData) -> pd.DataFrame:
 
 def _wide(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     half = (rows["high_ns"] - rows["low_ns"]) / 2 / rows["median_ns"]
-    for row, share in zip(rows[half > WIDE].to_dict("records"), half[half > WIDE], strict=True):
-        yield _doubt(row, WIDE_INTERVAL, f"its median is known to ±{100 * share:.0f} %")
+    for row in rows[half > WIDE].to_dict("records"):
+        known = format_half_width(row["median_ns"], row["low_ns"], row["high_ns"])
+        yield _doubt(row, WIDE_INTERVAL, f"its median is known to {known}")
 
 
 def _doubt(row: Mapping[Any, Any], what: str, text: str) -> dict[str, Any]:

@@ -109,12 +109,12 @@ def format_estimate(estimate: Estimate, write: Callable[[float], str]) -> str:
 
 
 def format_half_width(middle: float, low: float, high: float) -> str:
-    """`±0.2 %`: half the interval, relative to the middle; `–` for a null."""
+    """`±0.2 %`: half the interval, relative to the middle; `>±100 %` beyond that, where the figure tells no more; `–` for a null."""
     if pd.isna(middle) or pd.isna(low) or pd.isna(high) or middle == 0:
         return NOTHING
     percent = 50 * (high - low) / abs(middle)
     if percent >= 99.5:
-        return f"±{percent:.0f} %"
+        return ">±100 %"
     return f"±{significant(percent, 1 if percent < 0.95 else 2)} %"
 
 

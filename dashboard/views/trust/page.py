@@ -1,7 +1,8 @@
 """Trust: the findings about a run, and how its figures were measured."""
 
 import json
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import pandas as pd
 import streamlit as st
@@ -74,16 +75,25 @@ def _findings(run: store.Run) -> None:
 
 
 def _list_findings(findings: pd.DataFrame) -> None:
-    for row in findings.to_dict("records"):
-        about = " / ".join(filter(None, (row["workload"], row["variant"])))
-        cells = "1 cell" if row["cells"] == 1 else f"{row['cells']} cells, the first"
-        where = f"{cells}: {row['example']}" if row["example"] else "the run"
+    """A box for each kind of finding, with a line for each variant, and for each finding about the run."""
+    for severity, source in dict.fromkeys(zip(findings["severity"], findings["source"], strict=True)):
+        kind = findings[(findings["severity"] == severity) & (findings["source"] == source)]
         with st.container(border=True, gap="xxsmall"):
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                widgets.badge(row["severity"], _COLORS.get(row["severity"], "gray"))
-                st.markdown(f"**{plain(row['source'].replace('_', ' '))}** {plain(about)}", width="content")
-                st.caption(plain(where), width="content")
-            st.markdown("  \n".join(f":small[{plain(line)}]" for line in row["text"].splitlines()))
+                widgets.badge(severity, _COLORS.get(severity, "gray"))
+                st.markdown(f"**{plain(source.replace('_', ' '))}**", width="content")
+            lines = [line for row in kind.to_dict("records") for line in _lines(row)]
+            st.markdown("  \n".join(f":small[{line}]" for line in lines))
+
+
+def _lines(finding: Mapping[Any, Any]) -> list[str]:
+    """`**conv2d / v02_tile**, 3 cells, the first n=512: …`, or the texts about the run."""
+    if not finding["variant"]:
+        return [plain(line) for line in finding["text"].splitlines()]
+    about = plain(f"{finding['workload']} / {finding['variant']}")
+    cells = f"{finding['cells']} cells, the first " if finding["cells"] > 1 else ""
+    where = f", {cells}{finding['example']}" if finding["example"] else ""
+    return [f"**{about}**{plain(where)}: {plain(' '.join(finding['text'].split()))}"]
 
 
 def _statuses(run: store.Run) -> None:

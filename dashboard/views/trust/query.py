@@ -12,6 +12,7 @@ from warpladder.dashboard.compare import overview
 from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
+from warpladder.dashboard.core.numbers import format_half_width
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
@@ -22,6 +23,7 @@ from warpladder.data.words import counted, first_of
 
 #: What may be believed where nothing is against it: of a recording, and of a profile, in which no result was compared with a reference.
 _MEASURED: Final = "every cell is right, and the checks found nothing"
+_UNJUDGED: Final = "the checks found nothing; no output was judged"
 _PROFILED: Final = "the import found nothing in the profile that is missing or doubtful"
 _NOT_COLLECTED: Final = "Nsight Systems names data that it could not collect"
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
@@ -94,7 +96,9 @@ def verdict(data: RunData, root: Path) -> Verdict:
         "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",
         "how far processes differ is not known" if (found["source"] == Source.FEWER_PROCESSES).any() else "",
     )
-    passed = _PROFILED if data.info["kind"] in ("import", "job") else _MEASURED
+    right = data.results[data.results["status"] == "ok"]
+    measured = _UNJUDGED if len(right) and right["verified_elements"].isna().all() else _MEASURED
+    passed = _PROFILED if data.info["kind"] in ("import", "job") else measured
     missing = _NOT_COLLECTED if ((found["severity"] == "error") & of_tool).any() else ""
     rough = tuple(filter(None, map(_rough, lines)))
     return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), rough, passed, missing)
@@ -120,7 +124,8 @@ def _rough(line: overview.Line) -> str:
     """`v01_numpy of conv2d is known to ±23 %`; empty where the winner's time is known better, or there is no winner."""
     best, time = line.best, line.best.median_ns
     half = (time.high - time.low) / 2 / time.value if time.known else 0.0
-    return f"{best.variant} of {best.workload} is known to ±{100 * half:.0f} %" if half > _ROUGH else ""
+    known = format_half_width(time.value, time.low, time.high)
+    return f"{best.variant} of {best.workload} is known to {known}" if half > _ROUGH else ""
 
 
 def _counted(count: int, what: str, then: str) -> str:
