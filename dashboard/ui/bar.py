@@ -73,7 +73,9 @@ def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:
     state.name_run(name)
     if st.button(f"{plain(cut(label_of(run), _MOST_CHARACTERS))} ▾", key="choose run", help="Choose, name or delete a run."):
         st.dialog("Runs", width="large")(table)()
-    facts = (device, f"{run.info['started_at']:%Y-%m-%d %H:%M} UTC", listed.kind if listed else "", *_ended(listing, name))
+    ended = _ended(listing, name)
+    kind = listed.kind if listed and not ended else ""
+    facts = (device, f"{run.info['started_at']:%Y-%m-%d %H:%M} UTC", kind, *ended)
     st.caption(" · ".join(plain(fact) for fact in facts if fact), width="content", help=plain(_details(run)))
     if run.info["kind"] == "job" and need in run_index.OF_TRACES:
         run = _of_ranks(run, name)
@@ -84,20 +86,21 @@ def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:
 
 
 def _of_ranks(run: store.Run, name: str) -> store.Run:
-    """The job with the traces of the ranks that are chosen: at first the late ones and those that wait the most.
+    """The job with the traces of the ranks that are chosen: at first the late ones, the one that waits the least, and those that wait the most.
 
     Raises:
         StoreError: the tables of a rank cannot be read.
     """
     found = run.table("ranks", ["rank", "status", "late", "wait_ns"]).query("status == 'ok'")
-    found = found.sort_values(["late", "wait_ns", "rank"], ascending=[False, False, True], kind="stable")
+    found = found.assign(least=found["wait_ns"] == found["wait_ns"].min())
+    found = found.sort_values(["late", "least", "wait_ns", "rank"], ascending=[False, False, False, True], kind="stable")
     every = sorted(found["rank"].tolist())
     asked = state.text_of(_RANKS, name)
     numbers = [int(part) for part in asked.split(",") if part.isascii() and part.isdigit() and len(part) < 10]
     chosen = [number for number in dict.fromkeys(numbers) if number in every][:_MOST_RANKS]
     if asked and not chosen:
         state.note(f"ranks: {plain(asked[:40])} are no ranks of this job; the first ones are shown")
-    chosen = chosen or found["rank"].head(_FIRST_RANKS).tolist()
+    chosen = chosen or sorted(found["rank"].head(_FIRST_RANKS))
     st.session_state[_RANKS_SHOWN] = chosen
     st.multiselect(
         "Ranks",

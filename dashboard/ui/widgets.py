@@ -1,6 +1,8 @@
 """Widgets that the pages share: charts with downloads, tables, controls of a case, and messages for empty pages."""
 
 import json
+import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ from warpladder.dashboard.ui import document, images, pages, runs, state, tables
 from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Chart, Theme
-from warpladder.dashboard.ui.text import plain, short
+from warpladder.dashboard.ui.text import apart, plain, short
 from warpladder.dashboard.ui.view import Section, View
 from warpladder.data import store, words
 from warpladder.data.advice import advice_of
@@ -34,7 +36,7 @@ HOW_TO_IMPORT: Final = "warpladder import REPORT"
 HOW_TO_IMPORT_A_JOB: Final = "warpladder import --job FOLDER"
 _FORMATS: Final = {
     **dict.fromkeys(("ratio", "low", "high"), "%.4f"),
-    **dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance"), "%.2g"),
+    **dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance"), "%.1e"),
 }
 _HERE: Final = Path(__file__).resolve().parent
 _PATTERN_CHARACTERS: Final = 44
@@ -43,6 +45,10 @@ _SECTION: Final = "section of the page"
 #: Where the workload and the case stand, at the top of the page.
 BAR: Final = "place of the bar"
 _LINKED: Final = 5  # of runs that a page leads to
+#: Characters of a kernel's name in a table.
+_KERNEL_CHARACTERS: Final = 26
+#: The part of the figures of a column that may have fewer than two digits.
+_CUT_SHORT: Final = 0.2
 #: A longer table is scrolled.
 _MOST_ROWS: Final = 12
 _TABLE_PX: Final = 450
@@ -159,7 +165,8 @@ def offer_runs(need: Need | None = None, *, shipped: bool = False) -> bool:
     having = runs.context().having(need, state.coming("workload"))
     others = [each for each in having if each.name != runs.chosen_name() and (each.shipped or not shipped)]
     if others:
-        st.caption(f"{'Shipped runs' if shipped else 'Runs'} with {plain(need)}:")
+        having_it = "" if need is Need.NOTHING else f" with {plain(need)}"
+        st.caption(f"{'Shipped runs' if shipped else 'Runs'}{having_it}:")
     for other in others[:_LINKED]:
         pages.link(section.where, f"{plain(other.title)} →", run=other.name)
     return bool(others)
@@ -408,15 +415,40 @@ def show_chart(chart: Chart, *, on_click: Callable[[Any], None] | None = None) -
 
 
 def table(frame: pd.DataFrame, **options: Any) -> Any:
-    """A frame as a table without its index, with tuples as text. The options are passed to `st.dataframe`, whose value is returned."""
+    """A frame as a table without its index, with tuples as text. The options are passed to `st.dataframe`, whose value is returned.
+
+    Names in a column `kernel` are cut so that those of different kernels differ; figures of a column have equally many decimals.
+    """
     shown = frame.copy()
     # One value at a time, because `map` of a column of categories returns such a column, which has no `any`.
     for name, dtype in shown.dtypes.items():
         if dtype.name in ("object", "category") and any(isinstance(value, tuple) for value in shown[name]):
             shown[name] = [", ".join(map(str, value)) if isinstance(value, tuple) else value for value in shown[name]]
+        elif dtype.name == "bool":  # not a box, which looks as if it could be ticked
+            shown[name] = shown[name].map({True: "yes", False: "no"})
+    if full := next((name for name in ("full_name", "name") if name in shown and "kernel" in shown), None):
+        shown["kernel"] = apart(list(shown["kernel"]), list(shown[full]), _KERNEL_CHARACTERS)
     formats = {name: st.column_config.NumberColumn(format=style) for name, style in _FORMATS.items() if name in shown}
-    options["column_config"] = formats | options.get("column_config", {})
+    formats |= options.get("column_config", {})
+    options["column_config"] = {name: _aligned(each, shown[name]) if name in shown else each for name, each in formats.items()}
     return st.dataframe(shown, hide_index=True, placeholder="–", **options)
+
+
+def _aligned(column: Any, values: "pd.Series[Any]") -> Any:
+    """The configuration of a column, with decimals in place of significant digits (`%.4g`), where they leave four in five figures two digits
+    or more."""
+    style = (column.get("type_config") or {}).get("format") if isinstance(column, dict) else None
+    digits = re.fullmatch(r"%\.(\d)g", style or "")
+    if digits is None:
+        return column
+    most, sizes = int(digits[1]), values.dropna().astype(float).abs()
+    sizes = sizes[sizes > 0]
+    whole = bool((sizes % 1 == 0).all())
+    fewest = 0 if whole else max(most - 1 - math.floor(math.log10(sizes.max())), 0)
+    for decimals in range(fewest, max(most, fewest + 1)):
+        if whole or (sizes < 10.0 ** (1 - decimals)).mean() <= _CUT_SHORT:
+            return {**column, "type_config": {**column["type_config"], "format": f"%.{decimals}f"}}
+    return column
 
 
 def table_of_times(frame: pd.DataFrame, columns: Mapping[str, Any]) -> None:

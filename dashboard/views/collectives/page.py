@@ -56,7 +56,7 @@ def draw(run: store.Run) -> None:
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(widgets.drawn(charts.times, queries.by_kind(frame), look))
     why_not = _why_not(frame, runs.ask(run, queries.reasons))
-    if frame["bus_gb_per_s"].notna().any():
+    if frame.loc[frame["bus_gb_per_s"].notna(), "bytes"].nunique() > 1:
         widgets.show_chart(widgets.drawn(charts.bandwidth, frame, look))
     for line in why_not:
         st.caption(plain(line))

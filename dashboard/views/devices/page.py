@@ -52,8 +52,11 @@ def draw(run: store.Run) -> None:
         widgets.badge(f"source differs: {names}", "orange", help="Their times are not of the same code.")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(widgets.drawn(charts.variants, shown, look, show))
-    _winners(found, devices)
-    _ratios(found, devices, rates)
+    _losers(found, devices)
+    with st.expander("The winners of each case"):
+        _winners(found, devices)
+    with st.expander("Each variant at each case"):
+        _ratios(found, devices, rates)
 
 
 def _choose_other(run: store.Run, workload: str) -> ListedRun:
@@ -88,25 +91,31 @@ def _choose_show(shown: charts.Shown) -> charts.Show:
     return cast("charts.Show", state.choose("show", "Show", list(options), text=options.__getitem__, style="segmented"))
 
 
-def _winners(found: SideBySide, devices: tuple[str, str]) -> None:
-    """The winners of every case, with what they lose on the other device."""
+def _precision(found: SideBySide) -> dict[str, str]:
+    return {"precision": "Precision"} if len({each.precision for each in found.contests}) > 1 else {}
+
+
+def _losers(found: SideBySide, devices: tuple[str, str]) -> None:
+    """The variants that win on one device and lose on the other."""
     if not found.contests:
         return
     sided = side_by_side.one_sided(found)
     st.markdown(f"## {plain(side_by_side.losers(sided, devices))}")
-    precision = {"precision": "Precision"} if len({each.precision for each in found.contests}) > 1 else {}
     if sided:
-        columns = {"variant": "Variant", "case": "Case", **precision, "wins": "Wins on", "loses": "Loses on"}
+        columns = {"variant": "Variant", "case": "Case", **_precision(found), "wins": "Wins on", "loses": "Loses on"}
         columns |= {"slower": "Slower there", "to": "Than", "source": "Source"}
         widgets.table_of_times(queries.frame_of_losers(sided, side_by_side.labels(devices)), columns)
+
+
+def _winners(found: SideBySide, devices: tuple[str, str]) -> None:
+    """The winners of every case, with what they lose on the other device."""
     a, b = side_by_side.labels(devices)
-    st.markdown("## The winners of each case")
     widgets.table_of_times(
         queries.winners(found.contests),
         {
             "result": st.column_config.TextColumn("Winners", help="Differ: beyond the noise of the case on both devices."),
             "case": "Case",
-            **precision,
+            **_precision(found),
             "a": st.column_config.TextColumn(f"Wins on {a}", help="≈: tied with the fastest."),
             "b": st.column_config.TextColumn(f"Wins on {b}", help="≈: tied with the fastest."),
             "a_on_b": _loss(a, b),
@@ -129,7 +138,6 @@ def _loss(won: str, other: str) -> Any:
 
 def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
     a, b = side_by_side.labels(devices)
-    st.markdown(f"## {plain(f'Each variant, {b} over {a}')}")
     if rates:
         given = ", ".join(f"{rate.what} {significant(rate.ratio)} ({rate.a}, {rate.b})" for rate in rates)
         st.caption(plain(f"The ceilings, as times on the {devices[1]} over the {devices[0]}: {given}."))

@@ -61,6 +61,7 @@ def draw(run: store.Run) -> None:
         widgets.table_of_times(along, _DIMENSIONS)
     st.markdown("## Ranks, outliers first")
     hidden = queries.PARTS.keys() - queries.parts(ranks).keys()
+    ranks = ranks.assign(late=ranks["late"].map({True: "late", False: ""}))
     widgets.table_of_times(ranks, {name: column for name, column in _COLUMNS.items() if name not in hidden})
     gpus = runs.ask(run, queries.gpus)
     if len(gpus):
@@ -91,7 +92,7 @@ _COLUMNS: Final = {
     "host": "Host",
     "distance": number("Distance", charts.DISTANCE, "%+.1f"),
     "differs_in": "Differs in",
-    "late": st.column_config.CheckboxColumn("Late", help="The other ranks wait for it, beyond the uncertainty."),
+    "late": st.column_config.TextColumn("Late", help="The other ranks wait for it, beyond the uncertainty."),
     "cause": "Cause",
     "span_ns": number("Span, ms"),
     "compute_ns": number("Compute, ms"),

@@ -63,7 +63,7 @@ _OF_KERNELS: Final = {
     "count": number("Count", "Kernels that ran in the span, also in part.", "localized"),
     "total_ns": number("Total (ns)", "Summed, also where several ran at once.", "localized"),
     "mean_ns": number("Mean (ns)", style="localized"),
-    "share": number("Share", "Total over the length of the span.", "percent"),
+    "share": number("Share", "Total over the length of the span, on average over the GPUs.", "percent"),
     "full_name": st.column_config.TextColumn("Full name", width="large"),
 }
 

@@ -40,12 +40,12 @@ def gpu_table(seen: VisibleWork) -> pd.DataFrame:
 
 
 def kernel_table(seen: VisibleWork, short: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each kernel name that ran, the longest total first. Shares are of the span; together they may exceed 1."""
+    """A row for each kernel name that ran, the longest total first. Shares are of the span, on average over the GPUs."""
     ran = seen.kernels
     table = ran.assign(
         kernel=[short.get(name, name) for name in ran["full_name"]],
-        mean_ns=ran["total_ns"] / ran["count"],
-        share=ran["total_ns"] / seen.span_ns,
+        mean_ns=(ran["total_ns"] / ran["count"]).round().astype("int64"),
+        share=ran["total_ns"] / seen.span_ns / max(len(seen.gpus), 1),
     )
     return table[["kernel", "count", "total_ns", "mean_ns", "share", "full_name"]]
 

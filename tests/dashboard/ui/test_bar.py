@@ -93,8 +93,8 @@ def test_the_bar_tells_how_a_recording_ended(open_app: Open, tmp_path: Path, sou
         told = made_runs.row("diagnostics", severity="info", source=source, text=text)
         pq.write_table(pa.Table.from_pylist([told], schema), file)
     app = open_app(tmp_path, run="spare")
-    caption = next(each.value for each in app.main.caption if "recording" in each.value)
-    assert caption.replace("\\", "").endswith(f" · recording · {shown}")
+    caption = next(each.value for each in app.main.caption if " UTC" in each.value)
+    assert caption.replace("\\", "").endswith(f" UTC · {shown}")
     told_of = {
         Source.NOT_REACHED: "what was not reached is missing",
         Source.FEWER_PROCESSES: "how far processes differ is not known",

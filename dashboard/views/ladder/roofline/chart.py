@@ -152,13 +152,17 @@ def _flats(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look) -> list[Roof]
 
 
 def _draw_roof(figure: go.Figure, x: Any, y: Any, roof: Roof, look: Look) -> None:
-    words = f"<b>{text(_roof_words(roof))}</b><br>{text(roof.method)}"
+    words = f"<b>{text(_roof_words(roof))}</b><br>{text(f'{roof.name}: {roof.method}')}"
     line = {"color": look.tones.good, "width": 1.8}
     figure.add_scatter(x=x, y=y, mode="lines", showlegend=False, line=line, hoverinfo="text", hovertext=words)
 
 
 def _name_roof(figure: go.Figure, x: float, y: float, roof: Roof, look: Look, **place: Any) -> None:
-    words = {"text": text(_roof_words(roof)), "hovertext": text(roof.method), "font": {"size": 11, "color": look.tones.good}}
+    words = {
+        "text": text(_roof_words(roof)),
+        "hovertext": text(f"{roof.name}: {roof.method}"),
+        "font": {"size": 11, "color": look.tones.good},
+    }
     figure.add_annotation(x=math.log10(x), y=math.log10(y), showarrow=False, **words, **place)
 
 
@@ -221,19 +225,25 @@ def _percent(point: Cell) -> str:
 
 
 def _share(point: Cell, roofs: Sequence[Roof]) -> str:
-    """`at 95.7 % of what memory allows (device_copy, 4.26 TB/s)`."""
+    """`at 95.7 % of what memory allows (4.26 TB/s)`."""
     roofs_of_point = [roof for roof in roofs if roof.kind == "compute" and roof.name == point.roof]
     binding = next((roof for roof in roofs_of_point if len(roofs_of_point) == 1 or roof.precision == point.precision), None)
     if binding is None:
-        return f"at {_percent(point)} of what memory allows ({point.roof} {format_rate(point.memory_gb_per_s, 'GB/s')})"
+        return f"at {_percent(point)} of what memory allows ({format_rate(point.memory_gb_per_s, 'GB/s')})"
     what = f"{word(binding.precision)} arithmetic"
     return f"at {_percent(point)} of what {what} allows ({_roof_words(binding)})"
 
 
 def _roof_words(roof: Roof) -> str:
-    """`fp32_fma 66.0 TFLOP/s`, or for a part of a ceiling `tf32_mma / 3, for 3xTF32, 103 TFLOP/s`."""
+    """`memory 4.26 TB/s`, `fp32_fma 66.0 TFLOP/s`, or for a part of a ceiling `tf32_mma / 3, for 3xTF32, 103 TFLOP/s`."""
+    if roof.kind == "memory":  # its ceilings are named by their mixes of reads and writes
+        return f"memory {format_rate(roof.value, roof.unit)}"
     part = "" if roof.share == 1 else f" / {significant(1 / roof.share)[:1]}, for {word(roof.precision)},"
     return f"{roof.name}{part} {format_rate(roof.value, roof.unit)}"
+
+
+def _how(roof: Roof) -> str:
+    return f"{roof.name}: {roof.method}"
 
 
 def _hover(point: Cell, counted_in: str) -> str:

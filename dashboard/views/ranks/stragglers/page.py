@@ -17,14 +17,16 @@ def draw(run: store.Run) -> None:
     if not runs.load(run).job:
         widgets.no_job(run)
     found, ranks = runs.ask(run, lateness), runs.ask(run, queries.ranking)
-    if found.reasons:
-        why = found.sentence if found.alike else "which rank is late cannot be told"
-        st.info(plain(f"{why[0].upper()}{why[1:]}: {'; '.join(found.reasons)}."))
+    title = queries.title(found, ranks)
     if ranks.empty:
+        st.info(plain(title))
+    else:
+        look = runs.look_of(run, widgets.theme())
+        widgets.show_chart(widgets.drawn(charts.waits, ranks, title, look))
+    if found.reasons:
         pages.link("ranks", "Where the time of each rank goes →", **state.link())
+    if ranks.empty:
         pages.end()
-    look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(widgets.drawn(charts.waits, ranks, queries.title(found, ranks), look))
     cells = runs.ask(run, queries.history)
     if len(cells):
         with widgets.controls():
@@ -35,17 +37,14 @@ def draw(run: store.Run) -> None:
     st.markdown("## Ranks and their clocks, the latest first")
     times = {name: ranks[name].astype(float) / 1e6 for name in ("lateness_ns", "wait_ns", "wait_uncertainty_ns")}
     clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}
-    widgets.table(
-        ranks.assign(**times, **clocks),
-        column_order=list(_COLUMNS),
-        column_config=_COLUMNS,
-        height=widgets.height(ranks),
-    )
+    shown = ranks.assign(**times, **clocks, late=ranks["late"].map({True: "late", False: ""}))
+    known = [name for name in _COLUMNS if name == "rank" or shown[name].fillna(0).any()]
+    widgets.table(shown, column_order=known, column_config=_COLUMNS, height=widgets.height(ranks))
 
 
 _COLUMNS: Final = {
     "rank": number("Rank", style="%d"),
-    "late": st.column_config.CheckboxColumn("Late", help="Others of its groups wait longer than it, beyond the uncertainty."),
+    "late": st.column_config.TextColumn("Late", help="Others of its groups wait longer than it, beyond the uncertainty."),
     "cause": "Cause",
     "lateness_ns": number(
         "Waited for, ms",
@@ -55,8 +54,8 @@ _COLUMNS: Final = {
     "wait_ns": number("Wait, ms", style="%.4g"),
     "wait_uncertainty_ns": number("± ms", "One standard deviation of the wait.", "%.2g"),
     "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),
-    "collectives": st.column_config.NumberColumn("Of", help="Collectives that were matched with those of other ranks."),
-    "last_percent": number("Last, %", style="%.3g"),
+    "collectives": st.column_config.NumberColumn("Collectives", help="That were matched with those of other ranks."),
+    "last_percent": number("Last, %", "Of the collectives.", "%.3g"),
     "offset_ns": number("Offset, µs", "The rank's clock less the job's.", "%.4g"),
     "drift_ppm": number("Drift, ppm", "How much faster the rank's clock is.", "%.3g"),
     "uncertainty_ns": number(

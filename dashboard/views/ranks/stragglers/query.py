@@ -50,9 +50,9 @@ def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def title(found: Lateness, ranks: pd.DataFrame) -> str:
-    """`Rank 13 is late: … longer, 1.20 s of it exposed. Cause: kernels take longer`, or `No rank is late`."""
+    """`Rank 13 is late: … longer, 1.20 s of it exposed. Cause: kernels take longer`, `No rank is late`, or why none can be told."""
     sentence, why = found.sentence[0].upper() + found.sentence[1:], cause_of(ranks)
-    return f"{sentence}. Cause: {why}" if why else sentence
+    return f"{sentence}. Cause: {why}" if why else ": ".join(filter(None, (sentence, "; ".join(found.reasons))))
 
 
 def cause_of(ranks: pd.DataFrame) -> str:

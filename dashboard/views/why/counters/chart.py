@@ -90,7 +90,7 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     for column, name in enumerate(units, start=1):
         _bars(figure, rows, look, workload, name, format_percent, row=1, col=column)
         for threshold in (LATENCY_PERCENT, BOUND_PERCENT):
-            figure.add_vline(x=threshold, line={"color": look.tones.grid, "width": 2}, layer="below", row=1, col=column)
+            figure.add_vline(x=threshold, line={"color": look.tones.grid, "width": 1}, layer="below", row=1, col=column)
     # A panel has room for the words beside its longest bar, in a narrow window too.
     axis = {"tickvals": [0, 100], "ticktext": ["0", "100 %"], "tickangle": 0, "showgrid": False}
     figure.update_xaxes(range=[0, 172 if units is _COARSE else 205], **axis)
@@ -241,7 +241,7 @@ def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -
     figure.update_layout(barmode="overlay")
     best = max(rows, key=lambda row: row["gain"])
     note = f"{look.device}, {case}; {how} Full colour: the part of the gain that the counters explain."
-    return Chart(slug("steps-explained", workload, case), best["sentence"], figure, frame, note)
+    return Chart(slug("steps-explained", workload, case), f"The largest step: {best['sentence']}", figure, frame, note)
 
 
 def _bars(
@@ -284,7 +284,9 @@ def _rows(look: Look, rows: list[dict[Any, Any]], workload: str, around_px: int)
 
 
 def _name_variants(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
-    configs = [f" [{cut(row['config'], 24)}]" if row["config"] else "" for row in rows]
+    """Name the rows; a config stands beside a variant that has several."""
+    variants = [row["variant"] for row in rows]
+    configs = [f" [{cut(row['config'], 24)}]" if variants.count(row["variant"]) > 1 else "" for row in rows]
     names = [text(f"{look.variant_name(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     name_rows(figure, names, look, range=[len(rows) - 0.45, -0.55], zeroline=False)
 

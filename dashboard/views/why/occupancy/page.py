@@ -12,10 +12,10 @@ from warpladder.data import store
 from warpladder.data.occupancy import Limits
 
 _COLUMNS: Final = {
-    "name": st.column_config.TextColumn("Kernel", width=230),
+    "name": st.column_config.TextColumn("Kernel", width=330),
     "choice": st.column_config.TextColumn("Choice", width=95),
     "registers": st.column_config.NumberColumn("Registers", help="Of a thread.", width=68),
-    "shared_bytes": st.column_config.NumberColumn("Shared", help="Bytes of a block, static and dynamic.", width=62),
+    "shared_bytes": st.column_config.NumberColumn("Shared, B", help="Of a block, static and dynamic.", width=74),
     "threads": st.column_config.NumberColumn("Threads", help="Of a block.", width=60),
     "blocks": st.column_config.NumberColumn("Blocks", help="Resident blocks of a multiprocessor.", width=56),
     "limiter": st.column_config.TextColumn("Limited by", width=125),
@@ -50,12 +50,17 @@ def draw(run: store.Run) -> None:
         kernel, limits.capability, query.sms_of_run(data), changed.registers, changed.shared_bytes, changed.threads
     )
     assert result is not None
-    widgets.table(query.compared(result), column_config=_COLUMNS, height="content")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(chart.curves(result, look, workload, case, cell.variant, name))
+    widgets.table(query.compared(result), column_config=_COLUMNS, height="content")
     st.markdown("## Every kernel of the case")
     frame = query.rows(data, workload, case).assign(name=list(names))
-    widgets.table(frame, column_order=[name for name in _COLUMNS if name in frame], column_config=_COLUMNS, height="content")
+    widgets.table(
+        frame,
+        column_order=[name for name in _COLUMNS if name in frame],
+        column_config=_COLUMNS,
+        height=widgets.height(frame),
+    )
 
 
 def _choose(kernel: Kernel, limits: Limits, owner: str) -> query.Choice:

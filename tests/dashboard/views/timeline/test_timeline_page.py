@@ -219,13 +219,13 @@ def test_the_tables_follow_the_window_and_a_measured_span(open_app: Open, traced
     gpus, kernels = window_tables(app)
     # GPU 0: relu from 2000 to 2500, a copy from 3800 to 4800, gemm from 5000 to 6000.
     assert gpus[0] == ["GPU 0", 2_500, 0.625, 0.375, 0.375, 0.25]
-    assert kernels == [["gemm", 2, 1_600, 800.0, 0.4], ["relu", 2, 900, 450.0, 0.225]]
+    assert kernels == [["gemm", 2, 1_600, 800, 0.2], ["relu", 2, 900, 450, 0.1125]]
     assert "GPU 0 is idle 37.5 % of this window of 4.00 µs, the most of all GPUs" in words(app)
 
     app = open_app(traced, "timeline", run="trace", window="2000-6000", measure="5500-6500")
     gpus, kernels = window_tables(app)
     assert gpus[0] == ["GPU 0", 1_000, 1.0, 0.0, 1.0, 0.0]
-    assert kernels == [["gemm", 1, 1_000, 1_000.0, 1.0]]
+    assert kernels == [["gemm", 1, 1_000, 1_000, 0.5]]
     assert sent(app)["measure"] == [5_500, 6_500]
 
 

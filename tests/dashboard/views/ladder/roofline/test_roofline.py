@@ -141,7 +141,7 @@ def test_the_chart_states_what_is_nearest_and_names_each_point_with_its_precisio
     assert list(path.y) == [0.6, 1.2, 3.0], "in the order of the rungs"
     roofs = {word.text for word in chart.figure.layout.annotations}
     assert {
-        "device_copy 2.00 GB/s",
+        "memory 2.00 GB/s",
         "fp32_fma 1.00 GFLOP/s",
         "tf32_mma 6.00 GFLOP/s",
         "tf32_mma / 3, for 3xTF32, 2.00 GFLOP/s",
@@ -172,10 +172,10 @@ def test_over_sizes_of_several_mixes_the_lowest_and_the_highest_roof_of_memory_a
     assert [(roof.name, roof.value) for roof in queries.slopes(points, roofs)] == [("device_copy", 2.0), ("device_read", 4.0)]
     chart = charts.over_sizes(points, roofs, look(data))
     words = {word.text for word in chart.figure.layout.annotations}
-    assert {"device_copy 2.00 GB/s", "device_read 4.00 GB/s"} <= words
+    assert {"memory 2.00 GB/s", "memory 4.00 GB/s"} <= words
     one = charts.roofline(points[points["case"] == "n=2"], roofs, look(data))
-    assert not any("device_read" in word.text for word in one.figure.layout.annotations)
-    assert one.title.endswith("at 50.0 % of what memory allows (device_copy 2.00 GB/s)")
+    assert not any("4.00 GB/s" in word.text for word in one.figure.layout.annotations)
+    assert one.title.endswith("at 50.0 % of what memory allows (2.00 GB/s)")
 
 
 def test_counted_bytes_have_the_roof_of_their_own_mix() -> None:

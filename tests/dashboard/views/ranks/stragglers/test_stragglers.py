@@ -77,5 +77,5 @@ def test_the_page_shows_the_waits_and_without_aligned_clocks_why_not(open_app: O
     assert "Rank 5 is late" in words(app) and len(plotted(app)) == 2
     assert app.main.dataframe[-1].value["rank"].iloc[0] == 5
     app = open_app(folder, "stragglers", run="refused")
-    assert f"Which rank is late cannot be told: {made_jobs.REFUSED}." in words(app)
+    assert f"No late rank can be told: {made_jobs.REFUSED}" in words(app)
     assert not plotted(app) and app.main.get("page_link")

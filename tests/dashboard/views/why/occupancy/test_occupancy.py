@@ -98,10 +98,10 @@ def test_the_page_shows_the_choice_of_its_address(open_app: Open, folder: Path) 
     launch = "v11_swizzled_tile [tile=64,threads=256]"
     app = open_app(folder, "occupancy", run="code", launch=launch)
     assert f"{launch}: 75.0 % of the warps, limited by registers" in words(app)
-    assert len(app.main.dataframe[0].value) == 1
+    assert len(app.main.dataframe[1].value) == 1
     app = open_app(folder, "occupancy", run="code", launch=launch, registers="64")
     assert "the other choice: 50.0 % of the warps, limited by registers" in words(app)
-    assert list(app.main.dataframe[0].value["blocks"]) == [6, 4]
+    assert list(app.main.dataframe[1].value["blocks"]) == [6, 4]
 
 
 @pytest.mark.thorough
