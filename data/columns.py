@@ -105,3 +105,12 @@ START = time("start_ns", "start on the trace's clock")
 END = time("end_ns", "end on the trace's clock")
 DEVICE = integer("device", "CUDA device ordinal", bits=32)
 STREAM = integer("stream", "CUDA stream id in the trace", nullable=True)
+
+#: Columns of a cell, and of its launches.
+WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", not_empty=True)
+VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", not_empty=True)
+CONFIG = text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
+CASE = text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", not_empty=True)
+CELL = (WORKLOAD, VARIANT, CONFIG, CASE)
+LAUNCH_INDEX = integer("launch_index", "which launch of the cell", bits=32)
+CELL_KEY: Final = ("workload", "variant", "config", "case")

@@ -1,7 +1,7 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
 `store` refuses what does not fit this module, and `dictionary` prints it as `data/README.md`. `columns` has what a column is, and
-`job_tables` the tables of a job. Other names that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
+`job_tables` and `kernel_tables` the tables of a job and of what is inside kernels. Other names that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,9 +9,30 @@ from typing import Final
 
 import pyarrow as pa
 
-from warpladder.data.columns import DEVICE, END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data.columns import (
+    CASE,
+    CELL,
+    CELL_KEY,
+    DEVICE,
+    END,
+    FAR,
+    LAUNCH_INDEX,
+    START,
+    STREAM,
+    VARIANT,
+    WORKLOAD,
+    Column,
+    Table,
+    identifier,
+    integer,
+    real,
+    text,
+    time,
+    work,
+)
 from warpladder.data.job_tables import COLLECTIVES, IDLE, ITERATIONS, RANK_DEVICES, RANK_KERNELS, RANKS
-from warpladder.data.names import SPENT, Experiment
+from warpladder.data.kernel_tables import EXPERIMENT_BLOCKS, EXPERIMENTS, INSTRUCTION_COUNTERS, LAUNCHES, MACHINE_CODE, RULES
+from warpladder.data.names import SPENT
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
@@ -29,19 +50,12 @@ TRANSFERS: Final = ("pageable", "pinned", "overlapped")
 STATUSES: Final = ("ok", "wrong_result", "skipped", "launch_error", "out_of_memory", "timeout")
 CACHES: Final = ("cold", "hot")
 SEVERITIES: Final = ("info", "warning", "error")
-RULE_SEVERITIES: Final = ("none", "ok", "optimization", "warning", "error")
 RANGE_STYLES: Final = ("push_pop", "start_end")
 #: Name in `kernels` of a CUDA graph that was traced as a whole.
 CUDA_GRAPH: Final = "[CUDA graph]"
 SYNCHRONIZATION_KINDS: Final = ("stream_wait_event", "event", "stream", "context")
 MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h", "unknown")
 
-_WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", not_empty=True)
-_VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", not_empty=True)
-_CONFIG = text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
-_CASE = text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", not_empty=True)
-_CELL = (_WORKLOAD, _VARIANT, _CONFIG, _CASE)
-_LAUNCH_INDEX = integer("launch_index", "which launch of the cell", bits=32)
 _TWIN = integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1)
 #: The state of the GPU beside a measurement.
 _STATE = (
@@ -50,7 +64,6 @@ _STATE = (
     real("power_w", "GPU power draw", "W", nullable=True),
     integer("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
 )
-_CELL_KEY = ("workload", "variant", "config", "case")
 
 
 def _or_null(columns: Iterable[Column], where: str) -> Iterator[Column]:
@@ -124,8 +137,8 @@ VARIANTS = Table(
     "variants",
     "Every variant of the run's workloads, with its source as measured.",
     (
-        _WORKLOAD,
-        _VARIANT,
+        WORKLOAD,
+        VARIANT,
         integer("rung", "place on the ladder from naive to best; null off the ladder", bits=32, nullable=True),
         text("kind", "who computes", values=VARIANT_KINDS),
         text("role", "what it is compared as", values=ROLES),
@@ -157,8 +170,8 @@ CASES = Table(
     "cases",
     "Every case of the run, with its operations and bytes.",
     (
-        _WORKLOAD,
-        _CASE,
+        WORKLOAD,
+        CASE,
         integer(
             "size_rank",
             "order of the case on a size axis; null for a case that is verified and not charted",
@@ -190,7 +203,7 @@ RESULTS = Table(
     "results",
     "One row a cell, with its status. A cell that failed or was skipped has the reason in its row.",
     (
-        *_CELL,
+        *CELL,
         text("status", "how the cell ended", values=STATUSES),
         text("detail", "reason of the status, or why sampling stopped"),
         real("rel_l2_error", "norm(out - ref) / norm(ref) against float64", nullable=True, least=0, finite=False),
@@ -198,14 +211,14 @@ RESULTS = Table(
         real("tolerance", "largest rel_l2_error that passes", nullable=True, least=0),
         integer("verified_elements", "output elements compared", nullable=True, least=0),
     ),
-    _CELL_KEY,
+    CELL_KEY,
 )
 
 SAMPLES = Table(
     "samples",
     "Every timed repetition.",
     (
-        *_CELL,
+        *CELL,
         integer(
             "gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16, least=0
         ),
@@ -241,7 +254,7 @@ SAMPLES = Table(
         integer("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=FAR),
         *_STATE,
     ),
-    (*_CELL_KEY, "gpus", "rank", "cache", "scope", "twin", "round", "position"),
+    (*CELL_KEY, "gpus", "rank", "cache", "scope", "twin", "round", "position"),
 )
 
 ENERGY = Table(
@@ -249,7 +262,7 @@ ENERGY = Table(
     "Readings of NVML's counter of the GPU's energy while a loop repeats a cell. An execution takes energy_mj * execution_ns / duration_ns - "
     "idle_w * execution_ns / 10^6 mJ; docs/collectors.md explains it.",
     (
-        *_CELL,
+        *CELL,
         _TWIN,
         integer("round", "pass over all variants of the case", bits=32, least=0),
         integer("energy_mj", "energy of the whole GPU between two readings of the counter", "mJ", least=0, most=FAR),
@@ -260,7 +273,7 @@ ENERGY = Table(
         real("idle_w", "power of the GPU without work, before the first loop of the process", "W", least=0, most=1e6),
         *_STATE,
     ),
-    (*_CELL_KEY, "twin", "round"),
+    (*CELL_KEY, "twin", "round"),
 )
 
 PHASES = Table(
@@ -317,7 +330,7 @@ RANGES = Table(
             )
             for name, least in (("gpu_start_ns", -FAR), ("gpu_end_ns", -FAR), ("gpu_busy_ns", 0))
         ),
-        *_or_null(_CELL, "Warpladder did not open the range"),
+        *_or_null(CELL, "Warpladder did not open the range"),
         text("scope", "as in `samples`; null where Warpladder did not open the range", nullable=True),
         integer("round", "as in `samples`; null where Warpladder did not open the range", bits=32, nullable=True, least=0),
     ),
@@ -468,128 +481,14 @@ COUNTERS = Table(
     "counters",
     "Hardware counters of one launch.",
     (
-        *_CELL,
+        *CELL,
         text("kernel", "kernel name"),
-        _LAUNCH_INDEX,
+        LAUNCH_INDEX,
         text("metric", "the tool's own name of the metric"),
         real("value", "reading"),
         text("unit", "the tool's own unit; empty for a ratio"),
     ),
-    (*_CELL_KEY, "kernel", "launch_index", "metric"),
-)
-
-LAUNCHES = Table(
-    "cell_launches",
-    "The kernel launches of one execution of a cell, and the machine code of each. Launches that are alike are one row: the first of them, "
-    "and their number.",
-    (
-        *_CELL,
-        _LAUNCH_INDEX,
-        integer("count", "launches of the cell that are alike", bits=32, least=1),
-        text("kernel", "name of the kernel with its template arguments"),
-        text("code", "row of `machine_code`; null where the code is not known", nullable=True),
-        *(integer(f"grid_{axis}", "blocks along the axis", bits=32, least=1) for axis in "xyz"),
-        *(integer(f"block_{axis}", "threads along the axis", bits=32, least=1) for axis in "xyz"),
-        integer("dynamic_shared_bytes", "dynamic shared memory a block", "B", bits=32, least=0),
-    ),
-    (*_CELL_KEY, "launch_index"),
-)
-
-MACHINE_CODE = Table(
-    "machine_code",
-    "The machine code of each kernel, once for all cells that launch it.",
-    (
-        text("code", "identifies the code: a hash of its instructions, their lines and its resources", not_empty=True),
-        text("kernel", "name of the kernel with its template arguments"),
-        text("architecture", "what it was compiled for, e.g. `sm_90`"),
-        text("compiler", "what compiled or disassembled it, e.g. `NVRTC 13.0`"),
-        integer("registers", "registers a thread", bits=32, nullable=True, least=0),
-        integer("static_shared_bytes", "static shared memory a block", "B", bits=32, nullable=True, least=0),
-        integer("spill_bytes", "register spill stores a thread", "B", bits=32, nullable=True, least=0),
-        integer(
-            "stack_bytes",
-            "stack a thread, with arrays that have no registers",
-            "B",
-            bits=32,
-            nullable=True,
-            later=True,
-            least=0,
-        ),
-        text(
-            "sass",
-            "instructions (SASS), one a line, of 16 bytes each; a branch names its target as the offset in bytes from the first "
-            "instruction",
-        ),
-        text("lines", "for each instruction, one a line, its line in `variants.source_text`; 0 where it has none"),
-        text("ptx", "intermediate code (PTX) of the kernel; null where it is not known", nullable=True),
-    ),
-    ("code",),
-)
-
-INSTRUCTION_COUNTERS = Table(
-    "instruction_counters",
-    "Hardware counters of one launch by instruction. Instructions with a count of 0 have no row.",
-    (
-        *_CELL,
-        _LAUNCH_INDEX,
-        text("metric", "the tool's own name of the metric", not_empty=True),
-        integer("instruction", "place of the instruction in `machine_code.sass`, from 0", bits=32, least=0),
-        integer("value", "reading", least=0),
-    ),
-    (*_CELL_KEY, "launch_index", "metric", "instruction"),
-)
-
-RULES = Table(
-    "rules",
-    "What the rules of Nsight Compute find about one launch.",
-    (
-        *_CELL,
-        _LAUNCH_INDEX,
-        text("section", "section of the report, e.g. `SpeedOfLight`"),
-        text("rule", "the tool's own name of the rule, e.g. `SOLBottleneck`", not_empty=True),
-        integer("place", "place among the findings of the launch", bits=32, least=0),
-        text("severity", "how the tool marks it", values=RULE_SEVERITIES),
-        text("title", "the tool's own title"),
-        text("text", "the tool's own words"),
-        real("speedup_percent", "the speedup that the tool estimates; null where it estimates none", "%", nullable=True),
-        text("speedup_of", "of what: `global` or `local`; empty without an estimate"),
-    ),
-    (*_CELL_KEY, "launch_index", "place"),
-)
-
-EXPERIMENTS = Table(
-    "experiments",
-    "What altered kernels of a cell showed, beside the original in the same rounds. docs/why.md explains each experiment.",
-    (
-        *_CELL,
-        integer("place", "place among the rows of the cell", bits=32, least=0),
-        text("kernel", "the kernel that takes the most time, which is looked into"),
-        text("experiment", "kind of the experiment", values=tuple(map(str, Experiment))),
-        text("what", "the class of work, the mark, the stage or the fact", not_empty=True),
-        real("value", "the time, the share or the number"),
-        real("low", "lower end of the 95 % interval; null where the value was not measured in rounds", nullable=True),
-        real("high", "upper end of the 95 % interval; null likewise", nullable=True),
-        text("unit", "unit of the value: `ns`, `share`, `bytes`; empty for a number"),
-        text("lines", "lines of the source, with commas between; empty where it is about no line"),
-        text("note", "what qualifies it: the class of an access, the cost of the alteration, outputs that differ"),
-    ),
-    (*_CELL_KEY, "place"),
-)
-
-EXPERIMENT_BLOCKS = Table(
-    "experiment_blocks",
-    "When blocks of a kernel with probes ran, of some multiprocessors, and their time in each stage.",
-    (
-        *_CELL,
-        integer("multiprocessor", "number of the multiprocessor", bits=32, least=0),
-        integer("block", "number of the block in the grid", bits=32, least=0),
-        time("start_ns", "start of the block, from the start of the kernel's first one"),
-        time("end_ns", "end of the block"),
-        text("stage", "stage of its warps, as in table `experiments`", not_empty=True),
-        integer("stage_ns", "time in the stage, the mean of the warps; several visits together", "ns"),
-    ),
-    (*_CELL_KEY, "block", "stage"),
-    spans=(("start_ns", "end_ns"),),
+    (*CELL_KEY, "kernel", "launch_index", "metric"),
 )
 
 DIAGNOSTICS = Table(
@@ -599,7 +498,7 @@ DIAGNOSTICS = Table(
         text("severity", "how much it matters", values=SEVERITIES),
         text("source", "check that reported it, e.g. `throttling`"),
         text("text", "the finding and its meaning"),
-        *_or_null(_CELL, "the finding is not about a single one"),
+        *_or_null(CELL, "the finding is not about a single one"),
     ),
 )
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from warpladder.dashboard.compare.within_run import Noise, noise_of
+from warpladder.dashboard.compare.within_run import CaseTimes
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
 from warpladder.dashboard.core.cells import cells, in_timing
@@ -471,7 +471,7 @@ class Reading:
     """A run whose samples of one process and of several ranks are in one frame, with the figures of each cell."""
 
     data: RunData
-    _noises: dict[tuple[str, str, str, str, int], Noise] = field(default_factory=dict)
+    _times: dict[tuple[str, str, str, str, int], CaseTimes] = field(default_factory=dict)
     _medians: dict[tuple[str, Timing | None], Medians] = field(default_factory=dict)
 
     def durations(self, workload: str, cell: TimedCell) -> "pd.Series[float]":
@@ -482,11 +482,11 @@ class Reading:
     def noise(self, workload: str, cell: TimedCell) -> float:
         """The noise floor of a cell, from the baseline's two copies on as many ranks."""
         where, ranks = (workload, cell.case, cell.scope, cell.cache), max(cell.gpus, 1)
-        if (*where, ranks) not in self._noises:
+        if (*where, ranks) not in self._times:
             rounds = self.data.rounds(*where)
             same = {entry: rounds[entry] for entry in rounds if max(entry.gpus, 1) == ranks}
-            self._noises[*where, ranks] = noise_of(same, self.data.hosts(workload))
-        return self._noises[*where, ranks].between(cell.variant)
+            self._times[*where, ranks] = CaseTimes(same, self.data.hosts(workload))
+        return self._times[*where, ranks].noise(cell.variant)
 
     def level(self, workload: str, cell: TimedCell) -> Level:
         """The level of a cell."""

@@ -14,7 +14,6 @@ from warpladder.dashboard.compare.within_run import CaseTimes, is_peer_of, noise
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import (
     DOUBTED,
-    about,
     baselines,
     best_of_charted,
     cells,
@@ -191,7 +190,7 @@ def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, 
         "scope": timing.scope,
         "cache": timing.cache,
         "n": int(rows["n"].min()),
-        "doubts": about(passed_over(rows, rows.head(0)), won=False),
+        "doubts": passed_over(rows, rows.head(0)),
     }
 
 
@@ -237,7 +236,7 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
         "floor_bound": best["floor_bound"].iloc[0],
         "floor_ceiling": ", ".join(dict.fromkeys(best["floor_ceiling"].dropna())),
         "n": int(best["n"].min()),
-        "doubts": "; ".join(filter(None, (about(passed, won=True), no_speedup))),
+        "doubts": "; ".join(filter(None, (passed, no_speedup))),
     }
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])

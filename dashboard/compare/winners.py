@@ -9,7 +9,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
-from warpladder.dashboard.core.cells import PassedCell, best_config, cells, charted_cases, in_timing, is_trusted, passed_over
+from warpladder.dashboard.core.cells import best_config, cells, charted_cases, in_timing, is_trusted, passed_over
 from warpladder.dashboard.core.run_data import RunData
 
 _ROLES: Final = ("rung", "peer", "host")
@@ -25,7 +25,7 @@ class Winner:
         runner_up: the next variant; empty without a second variant.
         margin: the runner-up's time over the winner's.
         verdict: of the margin, see `within_run.verdict`; empty where there is no runner-up.
-        passed: a faster cell that may not be called best, or None.
+        passed: words about a faster cell that may not be called best, see `cells.passed_over`; empty without one.
     """
 
     cell: Cell
@@ -33,7 +33,7 @@ class Winner:
     runner_up: str
     margin: Estimate
     verdict: str
-    passed: PassedCell | None
+    passed: str
 
     @property
     def tied(self) -> bool:
@@ -43,11 +43,11 @@ class Winner:
 
 @dataclass(frozen=True)
 class UndecidedCase:
-    """A case without a winner in one precision, because none of its cells may be called best."""
+    """A case without a winner in one precision, because none of its cells may be called best. `passed`: words about the fastest of them."""
 
     case: str
     compared_in: str
-    passed: PassedCell
+    passed: str
 
 
 def frame_of(winners: Iterable[Winner]) -> pd.DataFrame:
@@ -123,7 +123,6 @@ def _decided(
     good = rows[is_trusted(rows)]
     passed = passed_over(rows, good.head(1))
     if good.empty:
-        assert passed is not None
         return UndecidedCase(str(rows["case"].iloc[0]), precision, passed)
     first, *others = (of_rows[place] for place in good.index[:2])
     runner_up, margin, word = "", Estimate.unknown(), ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Self, cast
 
 import numpy as np
@@ -85,23 +85,6 @@ _NOISE_COLUMNS: Final = [
 ]
 
 
-@dataclass(frozen=True)
-class Noise:
-    """The noise floors of a case, as factors of at least 1: how far the baseline's second entry is from the first.
-
-    A factor is the far end of the interval of the ratio of the two copies. Host and device have one each, because a processor's
-    times scatter for other reasons than a GPU's.
-    """
-
-    hosts: frozenset[str]
-    on_device: float
-    on_host: float
-
-    def between(self, *variants: str) -> float:
-        """The noise floor for a ratio of these variants: the larger one where one runs on the device and one on the host."""
-        return max(self.on_host if variant in self.hosts else self.on_device for variant in variants)
-
-
 def verdict(low: float, high: float, n: int, noise: float = 1.0) -> str:
     """The verdict from the interval of a speedup: `faster`, `slower`, `tied` or `unknown`; empty for a null.
 
@@ -140,45 +123,9 @@ def noise_floors(data: RunData) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_NOISE_COLUMNS)
 
 
-def noise_of(rounds: "Mapping[Entry, pd.Series[float]]", hosts: frozenset[str]) -> Noise:
-    """The noise floors of a case in a timing; 1 for a place where no variant has a second entry.
-
-    Args:
-        rounds: `RunData.rounds`.
-        hosts: `RunData.hosts`. The number of GPUs does not tell them, because a host variant on several processes has one too.
-    """
-    bands = {True: 1.0, False: 1.0}
-    for entry, ratio in _self_ratios(rounds).items():
-        if ratio.n and ratio.low > 0:
-            on_host = entry.variant in hosts
-            bands[on_host] = max(bands[on_host], ratio.high, 1 / ratio.low)
-    return Noise(hosts, on_device=bands[False], on_host=bands[True])
-
-
 def _self_ratios(rounds: "Mapping[Entry, pd.Series[float]]") -> dict[Entry, RatioInterval]:
     twins = [entry for entry in rounds if entry.twin]
     return {twin: paired_ratio(rounds[twin], rounds[first]) for twin in twins if (first := twin._replace(twin=0)) in rounds}
-
-
-@dataclass(frozen=True)
-class Step:
-    """A rung, and its gain over a rung before it.
-
-    Attributes:
-        previous: the rung that it is compared with; None for the first rung.
-        previous_precision: its precision; empty for the first rung.
-        gain: median of the previous rung over the median of this one.
-        n: samples of the smaller side; 0 for the first rung.
-        verdict: see `verdict`; empty for the first rung, and `unknown` where one of the two may not be called best.
-    """
-
-    variant: str
-    config: str
-    previous: Entry | None
-    previous_precision: str
-    gain: Estimate
-    n: int
-    verdict: str
 
 
 class Judgement(NamedTuple):
@@ -191,20 +138,42 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class CaseTimes:
-    """The samples of a case in a timing, by entry and round, and the noise floors by which they are judged."""
+    """The samples of a case in a timing, by entry and round, and the noise floors by which they are judged.
+
+    Attributes:
+        hosts: `RunData.hosts`. The number of GPUs does not tell them, because a host variant on several processes has one too.
+    """
 
     rounds: Mapping[Entry, "pd.Series[float]"]
-    noise: Noise
+    hosts: frozenset[str]
 
     @classmethod
     def of(cls, data: RunData, workload: str, case: str, timing: Timing) -> Self:
-        rounds = data.rounds(workload, case, timing.scope, timing.cache)
-        return cls(rounds, noise_of(rounds, data.hosts(workload)))
+        return cls(data.rounds(workload, case, timing.scope, timing.cache), data.hosts(workload))
+
+    def noise(self, *variants: str) -> float:
+        """The noise floor for a ratio of these variants, as a factor of at least 1: how far the baseline's second entry is from the first.
+
+        It is the far end of the interval of the ratio of the two copies; 1 without a second entry. Host and device have one each, because a
+        processor's times scatter for other reasons than a GPU's. The larger one counts where one variant runs on the device and one on the
+        host.
+        """
+        return max(self._noise_of_place[variant in self.hosts] for variant in variants)
+
+    @cached_property
+    def _noise_of_place(self) -> dict[bool, float]:
+        """The noise floors, by whether they are those of the host."""
+        found = {True: 1.0, False: 1.0}
+        for entry, ratio in _self_ratios(self.rounds).items():
+            if ratio.n and ratio.low > 0:
+                on_host = entry.variant in self.hosts
+                found[on_host] = max(found[on_host], ratio.high, 1 / ratio.low)
+        return found
 
     def judge(self, entry: Entry, reference: Entry) -> Judgement:
         """Compare two entries. `faster` means that the entry is faster than the reference; see `verdict`."""
         ratio = paired_ratio(self.rounds[reference], self.rounds[entry])
-        band = self.noise.between(reference.variant, entry.variant)
+        band = self.noise(reference.variant, entry.variant)
         return Judgement(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
 
 
@@ -215,38 +184,39 @@ def speedups(data: RunData, workload: str, case: str, timing: Timing, reference:
     return {entry: times.judge(entry, other) for entry in times.rounds if not entry.twin} if other else {}
 
 
-def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.DataFrame) -> list[Step]:
-    """The gain of each rung over the one before it in the same precision, each with its fastest config, in the order of the
-    rungs.
+def with_gains(data: RunData, workload: str, case: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `cells` of one case, one for each variant, with the gain of each rung over the one before it in the same precision.
 
     The first rung of a precision is compared with the last fp32 rung before it. Without such a rung, it is compared with the
     rung before it. Rungs without samples are left out.
 
-    Args:
-        best: `cells.best_config` of the case in the timing.
+    The columns are the estimate `gain`, the time of the rung `gain_over` over its own; `gain_from`, the precision of that rung; and
+    `gain_verdict`, which is `unknown` where one of the two may not be called best, and empty for the first rung. All are null for other roles.
     """
     times = CaseTimes.of(data, workload, case, timing)
-    rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
-    rows: list[Step] = []
-    earlier: list[tuple[str, Entry]] = []
+    rungs = frame[(frame["role"] == "rung") & (frame["n"] > 0)].sort_values("rung", kind="stable")
     doubtful = set(rungs.loc[~is_trusted(rungs), "variant"])
+    gains = []
+    earlier: list[tuple[str, Entry]] = []
     for variant, config, gpus, precision in rungs[["variant", "config", "gpus", "precision"]].itertuples(
         index=False, name=None
     ):
         entry = Entry(variant, config, int(gpus), 0)
         from_precision, previous = _step_from(earlier, precision)
-        if previous is None:
-            rows.append(Step(variant, config, None, "", Estimate.unknown(), 0, ""))
-        else:
-            ratio, _, word = times.judge(entry, previous)
-            word = "unknown" if doubtful & {variant, previous.variant} else word
-            rows.append(Step(variant, config, previous, from_precision, ratio.estimate, ratio.n, word))
+        gain, word = Estimate.unknown(), ""
+        if previous:
+            judged = times.judge(entry, previous)
+            gain, word = judged.ratio.estimate, "unknown" if doubtful & {variant, previous.variant} else judged.verdict
+        over = previous.variant if previous else None
+        gains.append((variant, *gain.columns("gain").values(), word, over, from_precision or None))
         earlier.append((precision, entry))
-    return rows
+    columns = ["variant", *Estimate.names("gain"), "gain_verdict", "gain_over", "gain_from"]
+    types = {"variant": frame["variant"].dtype, **dict.fromkeys(Estimate.names("gain"), float)}
+    return frame.merge(pd.DataFrame(gains, columns=columns).astype(types), on="variant", how="left")
 
 
 def _step_from(earlier: list[tuple[str, Entry]], precision: str) -> tuple[str, Entry | None]:
-    """The rung that a rung of this precision is compared with, after its own precision; see `steps`."""
+    """The rung that a rung of this precision is compared with, after its own precision; see `with_gains`."""
     for target in (precision, FULL):
         for name, entry in reversed(earlier):
             if name == target:
@@ -368,16 +338,16 @@ def add_energy(frame: pd.DataFrame, data: RunData, workload: str, case: str) -> 
 
     `energy_ratio` is the energy over that of the baseline, paired by round. `energy_verdict` is `less`, `more`, `tied` or `unknown`, as
     `within_run.verdict` has them of times; empty without the energy of both. `energy_noise` is how far the two copies of the baseline differ,
-    as a factor of at least 1; see `within_run.Noise`.
+    as a factor of at least 1; see `CaseTimes.noise`.
     """
     own = energies(data)
     own = own[(own["workload"] == workload) & (own["case"] == case)].drop(columns=["workload", "case"])
     joined = frame.merge(own, on=["variant", "config"], how="left")
     by_round = energy_rounds(data, workload, case)
-    times = CaseTimes(by_round, noise_of(by_round, frozenset()))
+    times = CaseTimes(by_round, frozenset())
     against = [_against(times, row) for row in frame.to_dict("records")]
     joined = with_estimates(joined, "energy_ratio", [ratio for ratio, _ in against])
-    noise = times.noise.on_device if by_round else np.nan
+    noise = times.noise("") if by_round else np.nan  # of any variant: a counter of energy is of a device
     return joined.assign(energy_verdict=[verdict for _, verdict in against], energy_noise=noise)
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -36,22 +35,6 @@ from warpladder.data.words import counted
 
 #: The columns that `with_doubts` adds.
 DOUBTED: Final = ("doubted", "doubted_ns", "doubt")
-
-
-@dataclass(frozen=True)
-class PassedCell:
-    """The fastest of the cells that were passed over when the best was chosen.
-
-    Attributes:
-        name: its variant and config.
-        doubt: see `doubt`.
-        others: how many others were passed over.
-    """
-
-    name: str
-    median_ns: float
-    doubt: str
-    others: int
 
 
 def is_trusted(frame: pd.DataFrame) -> "pd.Series[bool]":
@@ -93,8 +76,11 @@ def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
     return joined.rename_axis(None)
 
 
-def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> PassedCell | None:
-    """The fastest cell of a contest that may not be called best, among those that are faster than the best of their case.
+def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> str:
+    """The words about the fastest cell of a contest that may not be called best, among those that are faster than the best of their case.
+
+    `v09_x is faster (1.20 µs) but distrusted: above_ceiling`; without a best one `no winner: v09_x (1.20 µs) is …`; empty without such a
+    cell.
 
     Args:
         frame: rows of `cells.best_config` among which the best was chosen.
@@ -102,24 +88,15 @@ def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> PassedCell | None:
     """
     frame = frame[frame["doubted_ns"].notna()]
     if frame.empty:
-        return None
+        return ""
     than = frame["case"].map(best.set_index("case")["median_ns"].groupby(level=0).min()).fillna(np.inf)
     faster = frame[frame["doubted_ns"] < than.astype(float)].sort_values("doubted_ns", kind="stable")
     if faster.empty:
-        return None
-    first = faster.iloc[0]
-    return PassedCell(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
-
-
-def about(passed: PassedCell | None, *, won: bool) -> str:
-    """`v09_x is faster (1.20 µs) but distrusted: above_ceiling`; without a winner `no winner: v09_x (1.20 µs) is …`; empty for None."""
-    if passed is None:
         return ""
-    time = format_duration(passed.median_ns)
-    more = f"; {passed.others} more like it" if passed.others else ""
-    if won:
-        return f"{passed.name} is faster ({time}) but {passed.doubt}{more}"
-    return f"no winner: {passed.name} ({time}) is {passed.doubt}{more}"
+    name, doubted_ns, why = faster[list(DOUBTED)].iloc[0]
+    time, others = format_duration(float(doubted_ns)), faster["doubted"].nunique() - 1
+    more = f"; {others} more like it" if others else ""
+    return f"{name} is faster ({time}) but {why}{more}" if len(best) else f"no winner: {name} ({time}) is {why}{more}"
 
 
 def sentence(words: str) -> str:

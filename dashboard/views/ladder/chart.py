@@ -13,7 +13,7 @@ from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.within_run import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Timing, records
-from warpladder.dashboard.core.cells import about, best_of_charted, passed_over, sentence
+from warpladder.dashboard.core.cells import best_of_charted, passed_over, sentence
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_energy,
@@ -447,7 +447,7 @@ def _passed(timed: pd.DataFrame) -> str:
     reasons = []
     for precision in precisions(contest):
         won = best[best["precision"] == precision]
-        reasons.append(about(passed_over(compared(contest, precision), won), won=len(won) > 0))
+        reasons.append(passed_over(compared(contest, precision), won))
     return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 

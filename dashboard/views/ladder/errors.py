@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.compare.within_run import with_precision
 from warpladder.dashboard.core.cell import Cell, records
-from warpladder.dashboard.core.cells import about, passed_over, sentence
+from warpladder.dashboard.core.cells import passed_over, sentence
 from warpladder.dashboard.core.numbers import format_duration, format_error, format_estimate, format_ratio
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks
 
@@ -64,7 +64,7 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
         "Each variant with its fastest config.",
         "Error: relative error (L2 norm) of all elements against float64, for the inputs of the run's seed.",
         "Front: no other variant is both as fast and as exact.",
-        sentence(about(passed_over(frame, frame[frame["on_front"]]), won=bool(front))),
+        sentence(passed_over(frame, frame[frame["on_front"]])),
     )
     first = points[0]
     name = slug("error", first.workload, first.case, first.scope, first.cache)

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 
 from warpladder.dashboard.compare import side_by_side
-from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, add_energy, precisions, steps, with_speedups
+from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, add_energy, precisions, with_gains, with_speedups
 from warpladder.dashboard.core import why
-from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Estimate, Timing, records, with_estimates
+from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells, in_timing, is_trusted, select
 from warpladder.dashboard.core.run_data import RunData
 
@@ -19,10 +19,8 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     A variant that failed or was skipped in every config of the case has one row with null figures.
 
     Returns:
-        Rows of `cells.best_config` with the columns of `within_run.with_speedups` and `energy.add_energy`, and
+        Rows of `cells.best_config` with the columns of `within_run.with_speedups`, `add_energy` and `with_gains`, and
 
-        - `gain`, `gain_verdict`: an estimate, of a rung over the rung `gain_over`, whose precision is `gain_from`; see `within_run.steps`.
-          Null for the first rung and for other roles;
         - `beats`, `ties`: tuples of the variants of `leaders` than which it is faster, and of those than which it is not known to be slower
           or faster.
     """
@@ -32,13 +30,7 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
     frame = add_energy(with_speedups(data, workload, timing, frame), data, workload, case)
-    columns = ["variant", *Estimate.names("gain"), "gain_verdict", "gain_over", "gain_from"]
-    gains = []
-    for step in steps(data, workload, case, timing, best):
-        over = step.previous.variant if step.previous else None
-        gains.append((step.variant, *step.gain.columns("gain").values(), step.verdict, over, step.previous_precision or None))
-    types = {"variant": frame["variant"].dtype, **dict.fromkeys(Estimate.names("gain"), float)}
-    frame = frame.merge(pd.DataFrame(gains, columns=columns).astype(types), on="variant", how="left")
+    frame = with_gains(data, workload, case, timing, frame)
     return _against_leaders(data, workload, case, timing, frame)
 
 

@@ -16,7 +16,7 @@ from warpladder.dashboard.compare.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.compare.within_run import compared, precisions, word
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
-from warpladder.dashboard.core.cells import about, is_trusted, passed_over, sentence
+from warpladder.dashboard.core.cells import is_trusted, passed_over, sentence
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -262,9 +262,9 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
 
 def _doubts(winners: Sequence[Winner], undecided: Sequence[UndecidedCase]) -> str:
     """Sentences about the faster cells that may not be called best; each names its case."""
-    cases = [(each.cell.case, each.passed, True) for each in winners if each.passed]
-    cases += [(each.case, each.passed, False) for each in undecided]
-    words = dict.fromkeys(f"{case}: {about(passed, won=won)}." for case, passed, won in cases)
+    cases = [(each.cell.case, each.passed) for each in winners if each.passed]
+    cases += [(each.case, each.passed) for each in undecided]
+    words = dict.fromkeys(f"{case}: {passed}." for case, passed in cases)
     more_doubts = len(words) - _MOST_DOUBTS
     more = f" So in {more_doubts} more." if more_doubts > 0 else ""
     return "".join(f" {each}" for each in list(words)[:_MOST_DOUBTS]) + more
@@ -422,7 +422,7 @@ def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, axis: _Ax
     at, places = f"at {largest['size'].iloc[0]}", []
     good = largest[is_trusted(largest)]
     if good.empty:
-        return f"{at}, {about(passed_over(largest, good), won=False)}"
+        return f"{at}, {passed_over(largest, good)}"
     for precision, best in _best(good).items():
         figure = f" with {axis.write(axis.of(best).value)}"
         if axis.metric == "percent_of_floor":
@@ -491,7 +491,7 @@ def _passed(with_metric: pd.DataFrame, where: str = "") -> str:
     for precision in precisions(largest):
         rows = compared(largest, precision)
         good = rows[is_trusted(rows)].sort_values("median_ns", kind="stable").head(1)
-        reasons.append(about(passed_over(rows, good), won=len(good) > 0))
+        reasons.append(passed_over(rows, good))
     words = "; ".join(dict.fromkeys(filter(None, reasons)))
     return sentence(where + words) if words else ""
 

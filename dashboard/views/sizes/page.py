@@ -6,7 +6,6 @@ import streamlit as st
 
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core import cells
-from warpladder.dashboard.core.cells import about
 from warpladder.dashboard.ui import other_device, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes import chart as charts
@@ -47,7 +46,7 @@ def draw(run: store.Run) -> None:
     if best:
         widgets.show_chart(widgets.drawn(charts.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
     elif undecided:
-        st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))
+        st.caption(plain(f"{undecided[-1].case}: {undecided[-1].passed}"))
     if not has_course:
         return
     chart_place = st.container()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.compare.test_within_run import steps
+from tests.dashboard.compare.test_within_run import gains
 from tests.dashboard.core.test_queries_cells import COLD, run_of, samples, variant
 from tests.dashboard.pages import rows
 from tests.dashboard.test_app import Open, open_app, words
@@ -87,16 +87,16 @@ def test_each_gain_is_over_the_rung_before_in_the_same_precision_or_over_fp32() 
     data = errors_and_times(
         ("v01_a", "fp32", 600, None), ("v02_b", "tf32", 200, None), ("v03_c", "3xtf32", 300, None), ("v04_d", "tf32", 100, None)
     )
-    found = steps(data)
-    assert [step.previous and step.previous.variant for step in found] == [None, "v01_a", "v01_a", "v02_b"]
-    assert [step.previous_precision for step in found] == ["", "fp32", "fp32", "tf32"]
-    assert [step.gain.value for step in found[1:]] == [3.0, 2.0, 2.0]
+    found = gains(data)
+    assert [row.gain_over for row in found] == ["", "v01_a", "v01_a", "v02_b"]
+    assert [row.gain_from for row in found] == ["", "fp32", "fp32", "tf32"]
+    assert [row.gain.value for row in found[1:]] == [3.0, 2.0, 2.0]
 
 
 def test_where_no_fp32_rung_is_before_the_gain_is_over_the_last_one() -> None:
     data = errors_and_times(("v01_a", "tf32", 200, None), ("v02_b", "3xtf32", 300, None))
-    _, second = steps(data)
-    assert second.previous is not None and second.previous.variant == "v01_a"
+    _, second = gains(data)
+    assert second.gain_over == "v01_a"
 
 
 def test_each_precision_has_a_winner_of_its_own_at_each_size(data: RunData) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.dashboard.core.test_queries_cells import COLD, STEADY, run_of, samples, variant
 from warpladder.dashboard.compare import winners, within_run
 from warpladder.dashboard.compare.within_run import noise_floors
-from warpladder.dashboard.core.cell import Baseline
+from warpladder.dashboard.core.cell import Baseline, Cell, records
 from warpladder.dashboard.core.cells import (
     Timing,
     baseline_variant,
@@ -23,8 +23,9 @@ from warpladder.dashboard.core.run_data import RunData
 FIRST = Baseline("v01_a", "", 1, "")
 
 
-def steps(data: RunData) -> list[within_run.Step]:
-    return within_run.steps(data, "w", "n=1", COLD, best_config(select(cells(data), "w", "n=1", COLD)))
+def gains(data: RunData) -> list[Cell]:
+    best = best_config(select(cells(data), "w", "n=1", COLD))
+    return [row for row in records(within_run.with_gains(data, "w", "n=1", COLD, best)) if row.role == "rung"]
 
 
 def ladder_run() -> RunData:
@@ -45,10 +46,10 @@ def test_a_reference_without_samples_has_no_speedups() -> None:
 
 
 def test_each_step_of_the_ladder_is_the_gain_over_the_rung_before() -> None:
-    found = steps(ladder_run())
-    assert [step.previous and step.previous.variant for step in found] == [None, "v01_a", "v02_b"]
-    assert [step.gain.value for step in found[1:]] == [2.0, 1.0]
-    assert [step.verdict for step in found] == ["", "faster", "tied"]
+    found = gains(ladder_run())
+    assert [row.gain_over for row in found] == ["", "v01_a", "v02_b"]
+    assert [row.gain.value for row in found[1:]] == [2.0, 1.0]
+    assert [row.gain_verdict for row in found] == ["", "faster", "tied"]
 
 
 def test_the_baseline_against_itself_holds_one_unless_the_two_differ() -> None:
@@ -83,7 +84,7 @@ def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_rou
 
 def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host() -> None:
     data = noisy_host_run()
-    assert [step.verdict for step in steps(data)] == ["", "faster"]
+    assert [row.gain_verdict for row in gains(data)] == ["", "faster"]
     (winner,) = winners.best_per_size(data, "w", COLD, ("rung",))
     assert (winner.cell.variant, winner.tied) == ("v02_b", False)
     (winner,) = winners.best_per_size(data, "w", COLD, ("host",))

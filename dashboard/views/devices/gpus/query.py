@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.compare.within_run import UNDECIDED, noise_of, verdict
+from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, verdict
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells, charted_cases, doubt, in_timing, is_trusted
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
@@ -282,7 +282,7 @@ def _noise(joined: RunData, *rows: Cell) -> float:
     rounds = joined.rounds(first.workload, first.case, first.scope, first.cache)
     counts = {row.gpus for row in rows}
     same = {copy: rounds[copy] for copy in rounds if copy.gpus in counts}
-    return noise_of(same, joined.hosts(first.workload)).between(*(row.variant for row in rows))
+    return CaseTimes(same, joined.hosts(first.workload)).noise(*(row.variant for row in rows))
 
 
 def _skew(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:

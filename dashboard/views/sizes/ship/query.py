@@ -17,7 +17,7 @@ import pandas as pd
 from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, compared, precisions
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
-from warpladder.dashboard.core.cells import about, best_of_charted, cells, charted_cases, doubt, is_trusted, passed_over
+from warpladder.dashboard.core.cells import best_of_charted, cells, charted_cases, doubt, is_trusted, passed_over
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.arrays import Floats, Int64s
@@ -190,7 +190,7 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     doubts = {}
     for case, of_case in every.groupby("case", sort=False):
         good = of_case[is_trusted(of_case)].head(1)
-        doubts[str(case)] = about(passed_over(of_case, good), won=len(good) > 0)
+        doubts[str(case)] = passed_over(of_case, good)
     of_run = data.variants.loc[data.variants["workload"] == workload, "variant"]
     variants = tuple(str(name) for name in of_run if name in variant_names)
     cases = tuple(case for case in all_cases if case.case in timed)
@@ -210,9 +210,8 @@ def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]
         rows: of the case, by time.
     """
     cells = records(rows[list(_OF_PLACE)])
-    of_case, entries = CaseTimes.of(data, cells[0].workload, cells[0].case, timing), [cell.entry for cell in cells]
-    series = {entry: of_case.rounds[entry] for entry in entries}
-    times = CaseTimes(series, of_case.noise)
+    times, entries = CaseTimes.of(data, cells[0].workload, cells[0].case, timing), [cell.entry for cell in cells]
+    series = {entry: times.rounds[entry] for entry in entries}
     ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
     energies = _energies(data, cells[0].workload, cells[0].case, entries)
     groups: dict[Entry, tuple[int, Entry]] = {}
@@ -222,7 +221,7 @@ def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]
             break
         leader = remaining[0]
         for entry in remaining:
-            band = times.noise.between(entry.variant, leader.variant)
+            band = times.noise(entry.variant, leader.variant)
             # Every resampled median lies among the samples, so the interval of such a ratio is above the noise.
             disjoint = series[entry].min() > band * series[leader].max()
             if entry == leader or (not disjoint and times.judge(leader, entry).verdict in UNDECIDED):
