@@ -1,7 +1,7 @@
 """Measures the ceilings of this machine's processor: copy bandwidth, the times of copies by size, and FMA rate.
 
 Each comes from the fastest of several executions: other processes of the machine can only make them slower. So the best that the machine
-has shown since it was started is kept, and a recording checks it with a short copy.
+has shown since it was started is kept, and a recording checks with a short copy and a short product whether more is possible.
 """
 
 import os
@@ -23,14 +23,15 @@ SMALL_VARIABLE: Final = "WARPLADDER_SMALL_CEILINGS"
 _REPETITIONS: Final = 9
 _REPETITIONS_OF_A_SHARE: Final = 50
 _REPETITIONS_OF_A_CHECK: Final = 3
-_CHECKS: Final = 4
-#: The rate of the check over the kept rate: above, the kept rate was measured on a busy machine; below, the machine has changed.
+_SIDE: Final = 1024
+#: The rate of a check over the kept rate: above, the kept rate was measured on a busy machine.
 _MOST_SHARE: Final = 1.03
-_LEAST_SHARE: Final = 0.5
 #: Bytes read and written of the times by size, below `HOST_COPY_BYTES`.
 _SIZES: Final = (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
 _PAGE: Final = 4096
 _LARGEST_SIDE: Final = 4096
+_START: Final = "/proc/sys/kernel/random/boot_id"
+_QUOTA: Final = "/sys/fs/cgroup/cpu.max"
 Rows: TypeAlias = list[dict[str, Any]]
 _LONG_NS: Final = 15e6  # of a product: the next takes eight times as long, and is repeated
 
@@ -38,35 +39,35 @@ _LONG_NS: Final = 15e6  # of a product: the next takes eight times as long, and 
 def host_ceilings() -> Rows:
     """Rows of `ceilings` for the processor: GB/s, TFLOP/s, and microseconds by size.
 
-    They are measured once after the machine was started, and again where this file is another one, or a short copy is faster than the
-    kept ones or takes more than twice as long. Of both measurements the better ones are kept, unless the machine has changed: then the new ones.
+    They are measured once after the machine was started, and again where this file is another one, or a short copy or product is faster
+    than the kept ones. Of all measurements the best ones are kept: what the machine has reached, it can reach.
     """
     if os.environ.get(SMALL_VARIABLE):
         return _measured()
     key = kernel_cache.key_of("ceilings of the host", Path(__file__).read_text(encoding="utf-8"), _since_start())
     entry = kernel_cache.read(key)
     kept: Rows = entry[0]["rows"] if entry else []
-    copy = next((row["value"] for row in kept if row["name"] == Ceiling.HOST_COPY), 0.0)
-    share = 0.0
-    for _ in range(_CHECKS if kept else 0):  # on a busy machine some copies take twice as long
-        share = max(share, _copied(_REPETITIONS_OF_A_CHECK) / copy)
-        if share >= _LEAST_SHARE:
-            break
-    if _LEAST_SHARE <= share <= _MOST_SHARE:
+    if kept and not _are_beaten(kept):
         return kept
     rows = _measured()
-    if share >= _LEAST_SHARE:
+    if kept:
         rows = [max(both, key=_rate) for both in zip(rows, kept, strict=True)]
     kernel_cache.write(key, {"rows": rows}, b"")
     return rows
 
 
+def _are_beaten(kept: Rows) -> bool:
+    """Whether a short copy or a short product reaches more than the kept rates."""
+    rates: dict[str, float] = {row["name"]: _MOST_SHARE * row["value"] for row in kept}
+    return _copied(_REPETITIONS_OF_A_CHECK) > rates[Ceiling.HOST_COPY] or _multiplied() > rates[Ceiling.HOST_FMA]
+
+
 def _since_start() -> Sequence[str]:
-    """A key of all that the ceilings depend on: the start of the machine, the processor, its threads, and the threads of NumPy's BLAS."""
-    start = Path("/proc/sys/kernel/random/boot_id")
+    """A key of all that the ceilings depend on: the start of the machine, the processor, its threads and the container's share of it, and
+    the threads of NumPy's BLAS."""
+    texts = [Path(name).read_text() if Path(name).exists() else "" for name in (_START, _QUOTA)]
     threads = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.endswith("_NUM_THREADS"))
-    boot = start.read_text() if start.exists() else ""
-    return boot, cpu_name(), str(_threads()), np.__version__, *threads
+    return *texts, cpu_name(), str(_threads()), np.__version__, *threads
 
 
 def _rate(row: Mapping[str, Any]) -> float:
@@ -83,6 +84,11 @@ def _copied(repetitions: int) -> float:
     return HOST_COPY_BYTES / _copy_ns(HOST_COPY_BYTES, _threads(), repetitions)
 
 
+def _multiplied() -> float:
+    """The rate of a product of small matrices, in TFLOP/s."""
+    return _rate_of_product(_SIDE, _product_ns(_SIDE, _REPETITIONS_OF_A_CHECK))
+
+
 def _measured() -> Rows:
     """The rows, measured now.
 
@@ -94,7 +100,7 @@ def _measured() -> Rows:
     small = bool(os.environ.get(SMALL_VARIABLE))
     moved_bytes = 1 << 21 if small else HOST_COPY_BYTES
     all_ns = _copy_ns(moved_bytes, threads, _REPETITIONS)
-    rate, side = _best_rate(64, 64) if small else _best_rate(1024, _LARGEST_SIDE)
+    rate, side = _best_rate(64, 64) if small else _best_rate(_SIDE, _LARGEST_SIDE)
     copied = f"copy of {moved_bytes >> 21} MiB by {threads} threads, bytes read and written, quickest of {_REPETITIONS}"
     product = f"single-precision product of {side} x {side} matrices by NumPy's BLAS, quickest of {_REPETITIONS}"
     share = f"copy by one of {threads} threads of its share, bytes read and written, quickest of {_REPETITIONS_OF_A_SHARE}"
@@ -144,13 +150,18 @@ def _best_rate(side: int, largest: int) -> tuple[float, int]:
     rates = []
     while True:
         duration_ns = _product_ns(side)
-        rates.append((2 * side**3 / duration_ns / 1000, side))
+        rates.append((_rate_of_product(side, duration_ns), side))
         if side >= largest or duration_ns > _LONG_NS:
             return max(rates)
         side *= 2
 
 
-def _product_ns(side: int) -> float:
+def _rate_of_product(side: int, duration_ns: float) -> float:
+    """The rate in TFLOP/s of a product of square matrices."""
+    return 2 * side**3 / duration_ns / 1000
+
+
+def _product_ns(side: int, repetitions: int = _REPETITIONS) -> float:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((side, side), dtype=np.float32) for _ in range(2))
-    return min(durations_ns(lambda: a @ b, _REPETITIONS))
+    return min(durations_ns(lambda: a @ b, repetitions))

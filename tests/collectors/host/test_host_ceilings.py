@@ -1,6 +1,5 @@
 """The ceilings of a processor: their sizes, and that tests may have them small."""
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -50,12 +49,12 @@ def test_the_rate_is_that_of_the_quickest_product_among_short_ones(
     monkeypatch: pytest.MonkeyPatch, durations_ms: list[float], expected: tuple[float, int]
 ) -> None:
     times = iter(durations_ms)
-    monkeypatch.setattr(ceilings, "_product_ns", lambda side: 1e6 * next(times))
+    monkeypatch.setattr(ceilings, "_product_ns", lambda side, repetitions=0: 1e6 * next(times))
     assert ceilings._best_rate(1024, 4096) == pytest.approx(expected)
     assert next(times, None) is None
 
 
-def test_the_best_ceilings_since_the_machine_was_started_are_kept_and_checked_by_a_short_copy(
+def test_the_best_ceilings_since_the_machine_was_started_are_kept_and_checked_by_a_short_copy_and_product(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(SMALL_VARIABLE, "")
@@ -67,17 +66,17 @@ def test_the_best_ceilings_since_the_machine_was_started_are_kept_and_checked_by
         values = (("host_copy", copy, "GB/s"), ("host_fma", product, "TFLOP/s"), ("host_copy_64_hot", us, "us"))
         return [{"name": name, "value": value, "unit": unit} for name, value, unit in values]
 
-    def found(check: float, *now: float, later: float = 0.0) -> list[float]:
-        checks = itertools.chain([check], itertools.repeat(later or check))
-        monkeypatch.setattr(ceilings, "_copied", lambda repetitions: next(checks))
+    def found(check: float, *now: float, product: float = 0.0) -> list[float]:
+        monkeypatch.setattr(ceilings, "_copied", lambda repetitions: check)
+        monkeypatch.setattr(ceilings, "_multiplied", lambda: product)
         monkeypatch.setattr(ceilings, "_measured", lambda: rows(*now))
         return [row["value"] for row in host_ceilings()]
 
     assert found(10.0, 10.0, 2.0, 5.0) == [10.0, 2.0, 5.0]
     assert found(8.0, 9.0, 3.0, 4.0) == [10.0, 2.0, 5.0] and measured == [10.0], "a busy moment measures nothing again"
-    assert found(3.0, 9.0, 3.0, 4.0, later=8.0) == [10.0, 2.0, 5.0] and measured == [10.0], "so does a busier one that passes"
+    assert found(0.3, 0.3, 0.1, 90.0) == [10.0, 2.0, 5.0] and measured == [10.0], "nor does a very busy one, nor lowers a rate"
     assert found(10.4, 10.5, 1.0, 4.0) == [10.5, 2.0, 4.0], "of both measurements the better ones"
-    assert found(4.0, 4.1, 1.0, 9.0) == [4.1, 1.0, 9.0], "less than half: another quota of the processor"
+    assert found(8.0, 9.0, 3.0, 6.0, product=2.1) == [10.5, 3.0, 4.0], "products were measured on a busy machine"
     changed = tmp_path / "ceilings.py"
     changed.write_text("# with other rows")
     with monkeypatch.context() as other:
@@ -85,3 +84,7 @@ def test_the_best_ceilings_since_the_machine_was_started_are_kept_and_checked_by
         assert found(4.1, 5.0, 2.0, 8.0) == [5.0, 2.0, 8.0], "rows that another version of the file measured are not kept"
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert found(1.0, 20.0, 9.0, 1.0) == [20.0, 9.0, 1.0], "other threads of the BLAS have ceilings of their own"
+    quota = tmp_path / "cpu.max"
+    quota.write_text("50000 100000")
+    monkeypatch.setattr(ceilings, "_QUOTA", str(quota))
+    assert found(1.0, 4.0, 1.0, 9.0) == [4.0, 1.0, 9.0], "so has a container with another share of the processors"
