@@ -327,7 +327,7 @@ def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[st
             return Estimate.unknown(), ""
         comparisons.append(times.judge(Entry(variant, config, int(gpus), 0), other))
     over = Estimate(*(_mean([each.ratio[end] for each in comparisons]) for end in range(3)))
-    word = verdict(over.low, over.high, min(each.ratio.n for each in comparisons), _mean([each.noise for each in comparisons]))
+    word = verdict(over, min(each.ratio.n for each in comparisons), _mean([each.noise for each in comparisons]))
     return (Estimate.unknown() if word == "unknown" else over), word
 
 

@@ -85,24 +85,23 @@ _NOISE_COLUMNS: Final = [
 ]
 
 
-def verdict(low: float, high: float, n: int, noise: float = 1.0) -> str:
-    """The verdict from the interval of a speedup: `faster`, `slower`, `tied` or `unknown`; empty for a null.
+def verdict(ratio: Estimate, n: int, noise: float = 1.0) -> str:
+    """The verdict about a speedup: `faster`, `slower`, `tied` or `unknown`; empty for a null.
 
     All words about two cells of one run come from here.
 
     Args:
-        low: lower end of the interval.
-        high: upper end of the interval.
+        ratio: the speedup, with its interval.
         n: samples of the smaller side. Fewer than `MIN_SAMPLES` have no 95 % interval, so that nothing is known.
-        noise: a ratio is a tie where its interval holds 1, or lies between 1/noise and noise.
+        noise: a ratio is a tie where its interval holds 1, or where it is itself between 1/noise and noise, however wide its interval is.
     """
-    if pd.isna(low) or pd.isna(high):
+    if pd.isna(ratio.low) or pd.isna(ratio.high):
         return ""
     if n < MIN_SAMPLES:
         return "unknown"
-    if low <= 1 <= high or (low >= 1 / noise and high <= noise):
+    if ratio.low <= 1 <= ratio.high or 1 / noise <= ratio.value <= noise:
         return "tied"
-    return "faster" if low > 1 else "slower"
+    return "faster" if ratio.low > 1 else "slower"
 
 
 @once
@@ -174,7 +173,7 @@ class CaseTimes:
         """Compare two entries. `faster` means that the entry is faster than the reference; see `verdict`."""
         ratio = paired_ratio(self.rounds[reference], self.rounds[entry])
         band = self.noise(reference.variant, entry.variant)
-        return Judgement(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
+        return Judgement(ratio, band, verdict(ratio.estimate, ratio.n, band))
 
 
 def speedups(data: RunData, workload: str, case: str, timing: Timing, reference: Baseline) -> dict[Entry, Judgement]:

@@ -241,7 +241,7 @@ def best_strip(
     apart_words = " Each precision is compared with the peers that it replaces: 3xTF32 with the fp32 peers." if several else ""
     note = (
         f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant, and how much slower the next "
-        "one is, paired by round. Tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline "
+        "one is, paired by round. Tied: the 95 % interval of that ratio holds 1, or it is within the noise of the baseline "
         f"against itself.{apart_words}{_doubts(winners, undecided)}"
     )
     return Chart(slug("best", workload, measured), _strip_title(frame, look, workload), figure, frame, note)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from warpladder.dashboard.compare.within_run import verdict
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind, paired_ratio
 from warpladder.data.statistics import median_interval
 
@@ -91,20 +92,23 @@ def test_the_same_samples_give_the_same_interval_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "n", "noise", "expected"),
+    ("ratio", "low", "high", "n", "noise", "expected"),
     [
-        (1.02, 1.04, 6, 1.0, "faster"),
-        (0.90, 0.95, 6, 1.0, "slower"),
-        (0.99, 1.01, 6, 1.0, "tied"),
-        (1.001, 1.004, 6, 1.005, "tied"),
-        (1.001, 1.006, 6, 1.005, "faster"),
-        (0.996, 0.999, 6, 1.005, "tied"),
-        (1.02, 1.04, 5, 1.0, "unknown"),
-        (0.99, 1.01, 1, 1.0, "unknown"),
-        (float("nan"), float("nan"), 0, 1.0, ""),
+        (1.03, 1.02, 1.04, 6, 1.0, "faster"),
+        (0.92, 0.90, 0.95, 6, 1.0, "slower"),
+        (1.00, 0.99, 1.01, 6, 1.0, "tied"),
+        (1.002, 1.001, 1.004, 6, 1.005, "tied"),
+        (1.004, 1.001, 1.009, 6, 1.005, "tied"),  # a wide interval shows no more than a narrow one
+        (0.382, 0.150, 0.852, 6, 6.2, "tied"),
+        (1.0051, 1.001, 1.006, 6, 1.005, "faster"),
+        (0.997, 0.996, 0.999, 6, 1.005, "tied"),
+        (0.994, 0.991, 0.996, 6, 1.005, "slower"),
+        (1.03, 1.02, 1.04, 5, 1.0, "unknown"),
+        (1.00, 0.99, 1.01, 1, 1.0, "unknown"),
+        (float("nan"), float("nan"), float("nan"), 0, 1.0, ""),
     ],
 )
-def test_a_ratio_is_tied_when_it_holds_one_or_lies_within_the_noise_and_unknown_below_six_samples(
-    low: float, high: float, n: int, noise: float, expected: str
+def test_a_ratio_is_tied_when_its_interval_holds_one_or_it_is_within_the_noise_and_unknown_below_six_samples(
+    ratio: float, low: float, high: float, n: int, noise: float, expected: str
 ) -> None:
-    assert verdict(low, high, n, noise) == expected
+    assert verdict(Estimate(ratio, low, high), n, noise) == expected

@@ -376,7 +376,7 @@ def best_counts(frame: pd.DataFrame, look: Look) -> Chart:
     timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
     note = (
         f"{look.device}; {timing}; {samples(frame['n'])}. Times are those of the slowest rank. Tied: the 95 % interval of the "
-        "ratio to the best holds 1, or lies within the noise of the baseline against itself. Each number of ranks is a launch "
+        "ratio to the best holds 1, or it is within the noise of the baseline against itself. Each number of ranks is a launch "
         "with its own rounds, so the ratios are not paired."
     )
     name = slug("gpus", first.workload, first.variant, first.scope, first.cache, "best")

@@ -146,7 +146,7 @@ def _place(joined: RunData, row: Cell, fastest: Cell | None, over_best: Estimate
         return "unknown"
     if row is fastest:
         return "best"
-    word = verdict(over_best.low, over_best.high, min(row.n, fastest.n), _noise(joined, row, fastest))
+    word = verdict(over_best, min(row.n, fastest.n), _noise(joined, row, fastest))
     return word if word in UNDECIDED else "slower"
 
 

@@ -94,8 +94,7 @@ def finding(frame: pd.DataFrame) -> Finding | None:
     one = frame[(frame["ranks"] == 1) & (frame["case"] == smallest["case"].iloc[0])]
     believed = is_trusted(one).all() and is_trusted(smallest).all()
     fewest = int(one["n"].min()) if believed else 0
-    rows = smallest[["speedup_low", "speedup_high", "n"]].itertuples(index=False, name=None)
-    verdicts = [verdict(low, high, min(n, fewest)) for low, high, n in rows]
+    verdicts = [verdict(Estimate.of(row, "speedup"), min(row["n"], fewest)) for _, row in smallest.iterrows()]
     words = "differs" if "faster" in verdicts else "holds" if set(verdicts) == {"slower"} else "open"
     row = smallest.loc[smallest["speedup"].idxmax() if words == "differs" else smallest["speedup"].idxmin()]
     return Finding(str(row["case"]), int(row["ranks"]), Estimate.of(row, "speedup"), words)

@@ -165,7 +165,7 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     """Rank the variants at every charted case. Only what may be called best is ranked; see `core.trusted`.
 
     Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the
-    interval of their ratio holds 1 or lies within the noise floor of the case (`within_run.verdict`). The fastest of the others
+    interval of their ratio holds 1, or the ratio is within the noise floor of the case (`within_run.verdict`). The fastest of the others
     leads the next group, and so on. So members are tied with their leader, and not always with each other.
 
     Args:
