@@ -3,21 +3,20 @@
 import json
 import re
 import runpy
+import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from warpladder.collectors.capture import bench_file
 from warpladder.collectors.capture.hooks import watch_all
 from warpladder.collectors.capture.watch import Watch
 
-#: The file with what became of each kernel, in the folder of the kernels.
-ANSWER: Final = "captured.json"
-
 
 def main() -> None:
-    """Run the program."""
+    """Run the program, and write to the file `answer` what became of each kernel."""
     request: dict[str, Any] = json.loads(sys.argv[1])
     program, folder = sys.argv[2], Path(request["folder"]).resolve()
     watch = Watch(re.compile(request["kernel"]), request["launch"], request["most_bytes"])
@@ -27,8 +26,9 @@ def main() -> None:
     try:
         runpy.run_path(program, run_name="__main__")
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # which may have ended the program
         answers = list(written(watch, folder, Path(program).name))
-        (folder / ANSWER).write_text(json.dumps(answers))
+        Path(request["answer"]).write_text(json.dumps(answers))
 
 
 def written(watch: Watch, folder: Path, program: str) -> Iterator[dict[str, Any]]:
@@ -40,8 +40,13 @@ def written(watch: Watch, folder: Path, program: str) -> Iterator[dict[str, Any]
         while name in folders.values():
             number += 1
             name = f"{base}_{number}"
-        bench_file.write(kernel, folder / name, program)
-        folders[kernel.name] = name
+        try:
+            bench_file.write(kernel, folder / name, program)
+        except OSError as error:
+            shutil.rmtree(folder / name, ignore_errors=True)
+            watch.refused[kernel.name] = f"{folder / name} cannot be written ({error.strerror})"
+        else:
+            folders[kernel.name] = name
     for name, launches in watch.counts.items():
         why = watch.refused.get(name, "" if name in folders else f"it was launched {launches} times, and not {watch.number}")
         yield {"kernel": name, "launches": launches, "folder": folders.get(name, ""), "why": why}

@@ -199,3 +199,102 @@ def test_a_program_without_such_kernels_leaves_no_folder(tmp_path: Path) -> None
     out.mkdir()
     done = CliRunner().invoke(command(), ["capture", "--out", str(out), str(program)])
     assert done.exit_code == 2 and "nothing is overwritten" in done.stderr
+
+
+#: A program with a faked CuPy beside it.
+CUPY = """
+from types import SimpleNamespace
+import numpy as np
+
+class Array:
+    __cuda_array_interface__ = {}
+    def __init__(self, values):
+        self.host = np.asarray(values)
+        self.data = SimpleNamespace(ptr=self.host.__array_interface__["data"][0])
+        self.dtype, self.shape, self.nbytes = self.host.dtype, self.host.shape, self.host.nbytes
+    def ravel(self, order): return Array(self.host.ravel(order))
+    def get(self): return self.host.copy()
+    def set(self, values): self.host[...] = values
+
+def RawKernel(code, name, options=()):
+    def launch(grid, block, args, shared_mem=0): args[1].host[...] = args[3] * args[0].host
+    return launch
+
+RawModule = None
+cuda = SimpleNamespace(runtime=SimpleNamespace(deviceSynchronize=lambda: None))
+"""
+PROGRAM = f"""
+import os, resource, signal, sys, time
+import cupy, numpy as np
+
+axpy = cupy.RawKernel('''{CODE}''', "axpy")
+axpy((1,), (4,), (cupy.Array(np.arange(4, dtype=np.float32)), cupy.Array(np.ones(4, np.float32)), np.int32(4), np.float32(3)))
+"""
+
+
+@pytest.fixture
+def with_cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cupy.py").write_text(CUPY)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+def captured(tmp_path: Path, end: str, *options: str) -> Any:
+    """What `capture --out made/out` of the program does that ends as told."""
+    (tmp_path / "prog.py").write_text(PROGRAM + end)
+    return CliRunner().invoke(command(), ["capture", "--out", str(tmp_path / "made/out"), *options, str(tmp_path / "prog.py")])
+
+
+@pytest.mark.parametrize(
+    ("end", "exit_code", "told"),
+    [
+        ("", 0, ""),
+        ("raise SystemExit(7)", 0, "prog.py ended with exit code 7"),
+        ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", 0, "prog.py ended with signal 2"),
+        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)", 143, "prog.py ended with signal 2"),
+    ],
+)
+@pytest.mark.usefixtures("with_cupy")
+def test_kernels_are_kept_however_the_program_ends(tmp_path: Path, end: str, exit_code: int, told: str) -> None:
+    done = captured(tmp_path, end)
+    assert done.exit_code == exit_code and told in done.stderr
+    assert f"axpy  1 launches  warpladder record {tmp_path}/made/out/axpy/bench.py" in done.stdout
+    assert sorted(each.name for each in (tmp_path / "made/out").rglob("*")) == [
+        "arguments.npz",
+        "axpy",
+        "bench.py",
+        "kernel.cu",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "options", "told"),
+    [
+        ("os._exit(0)", (), "prog.py ended with exit code 0 before its kernels were written; let it return, or call sys.exit"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", (), "prog.py ended with signal 9 before its kernels were written"),
+        ("", ("--most-bytes", "1"), "prog.py: nothing was kept; each line has the reason"),
+        ("", ("--kernel", "gemm"), "prog.py: no kernel of CuPy's"),
+        ("", ("--kernel", "(("), "--kernel ((: no regular expression"),
+        # A disk that is full, for files above 600 bytes.
+        (
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))",
+            (),
+            "prog.py: nothing was kept; each line has the reason",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("with_cupy")
+def test_nothing_that_is_kept_ends_with_2_and_leaves_no_folder(
+    tmp_path: Path, end: str, options: tuple[str, ...], told: str
+) -> None:
+    done = captured(tmp_path, end, *options)
+    assert done.exit_code == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text("")
+    done = CliRunner().invoke(command(), ["capture", "--out", "/dev/null/out", str(tmp_path / "prog.py")])
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "--out /dev/null/out: cannot be written (Not a directory); choose another folder\n",
+    )

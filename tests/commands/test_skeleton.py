@@ -1,8 +1,13 @@
 """`warpladder new NAME`: what it writes is right, and is recorded as far as this machine can."""
 
 import ast
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,3 +176,24 @@ def test_without_a_choice_the_library_is_one_that_is_there(monkeypatch: pytest.M
     assert skeleton.usual_arrays() == "numpy"
     assert skeleton.missing("cupy") == ""
     assert skeleton.missing("triton").endswith("pip install torch triton")
+
+
+def test_a_full_disk_leaves_no_file_and_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two files does not fit."""
+
+    @contextmanager
+    def full(path: Path, mode: str = "r", **options: Any) -> Iterator[Any]:
+        with open_file(path, mode, **options) as opened:
+            yield opened
+            if mode == "x" and path.suffix == ".cu":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    open_file = Path.open
+    monkeypatch.setattr(Path, "open", full)
+    before = sorted(folder.rglob("*"))
+    done = CliRunner().invoke(command(), ["new", "mine", "--kind", "cuda"])
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "mine/kernel.cu: cannot be written (No space left on device); choose another folder\n",
+    )
+    assert sorted(folder.rglob("*")) == before

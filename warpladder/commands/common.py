@@ -1,6 +1,7 @@
 """Parts that the commands share: exit codes, the group, and options."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
@@ -117,6 +118,15 @@ def folder(text: str) -> Path:
     from warpladder.data import store
 
     return store.folder(text)
+
+
+def regex_of_kernels(text: str) -> str:
+    """The text of `--kernel` itself. Raises Error if it is no regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise Error(f"--kernel {text}: no regular expression ({error}); give one such as gemm|conv") from error
+    return text
 
 
 def cases_of(values: Sequence[str]) -> list[str]:

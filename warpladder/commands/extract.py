@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from warpladder.commands.common import FILE, data_dir_option, format_option
+from warpladder.commands.common import FILE, data_dir_option, format_option, regex_of_kernels
 from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.data.files import one_line
 from warpladder.errors import Error
@@ -106,7 +106,7 @@ def command(
         raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
     if together and apart:
         raise Error("--together has chains alone, and --apart has none; leave one out")
-    choice = Choice(operator, _regex(kernel), within, together, apart)
+    choice = Choice(operator, regex_of_kernels(kernel), within, together, apart)
     recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
     without = _eager(eager, rank, data_dir)
     run = _with_operators(_run(trace, rank, data_dir), without)
@@ -337,15 +337,6 @@ def _ceilings(run: "Run", data_dir: Path) -> "Ceilings":
     from warpladder.data import store
 
     return Ceilings.of(str(run.info["device_name"] or ""), store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0])
-
-
-def _regex(text: str) -> str:
-    """The text itself. Raises Error if it is no regular expression."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise Error(f"--kernel {text}: no regular expression ({error}); give one such as gemm|conv") from error
-    return text
 
 
 def _wanted(choice: "Choice") -> str:

@@ -99,16 +99,22 @@ def _template(name: str) -> str:
 
 
 def write(files: Mapping[Path, str]) -> None:
-    """Write files that are not there yet. Raises Error: one of them is there, or cannot be written."""
+    """Write files that are not there yet. Raises Error: one of them is there, or cannot be written; then none is left."""
     for file in files:
         if file.exists() or file.is_symlink():
             raise Error(f"{file}: is there already, and is not overwritten; choose another name, or remove it")
+    begun: list[Path] = []
     for file, text in files.items():
         try:
-            file.parent.mkdir(exist_ok=True)
+            if not file.parent.is_dir():
+                file.parent.mkdir()
+                begun.append(file.parent)
             with file.open("x") as opened:
+                begun.append(file)
                 opened.write(text)
         except OSError as error:
+            for each in reversed(begun):
+                each.rmdir() if each.is_dir() else each.unlink()
             raise Error(f"{file}: cannot be written ({error.strerror}); choose another folder") from error
 
 
