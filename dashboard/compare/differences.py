@@ -83,10 +83,10 @@ def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
                 yield Fact(what, f"source {of_a[:8]}", f"source {of_b[:8]}", words, asked)
 
 
-def other_tolerance(workload: str, of_a: float, of_b: float) -> Fact:
-    """The tolerance of a workload, where it differs."""
+def other_tolerance(of: str, of_a: float, of_b: float) -> Fact:
+    """The tolerance of a workload or of some of its variants, where it differs."""
     words = "a result may be wrong by another amount"
-    return Fact(f"tolerance of {workload}", f"{of_a:g}", f"{of_b:g}", words, TOLERANCE)
+    return Fact(f"tolerance of {of}", f"{of_a:g}", f"{of_b:g}", words, TOLERANCE)
 
 
 def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:

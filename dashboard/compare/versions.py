@@ -31,7 +31,7 @@ class Declared:
         command: what records both again.
         cells: workload, variant, config and case of each cell that was asked for.
         cases: columns `workload`, `case`, `reference_sha256` and `inputs_sha256` of table `cases`.
-        tolerances: workload -> tolerance by precision, of that version and of the file's own, where they differ.
+        tolerances: workload -> variant of both versions -> its tolerance in that version and in the file's own.
     """
 
     version: str
@@ -40,7 +40,7 @@ class Declared:
     command: str
     cells: Sequence[tuple[str, str, str, str]]
     cases: pd.DataFrame
-    tolerances: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
+    tolerances: Mapping[str, Mapping[str, tuple[float, float]]]
 
 
 def compare_versions(data: RunData, other: Declared, options: Options) -> tuple[Comparison, RunData, RunData]:
@@ -110,12 +110,13 @@ def _version(data: RunData, name_of: Callable[[str], str]) -> RunData:
 
 
 def _tolerances(own: RunData, other: Declared) -> Iterator[Fact]:
-    """The workloads whose tolerance differs in a precision that they have."""
-    for workload, (of_a, of_b) in other.tolerances.items():
-        precisions = own.variants.loc[own.variants["workload"] == workload, "precision"].unique()
-        names = of_b if "mixed" in precisions else precisions
-        if differs := next((name for name in names if of_a[name] != of_b[name]), None):
-            yield other_tolerance(workload, of_a[differs], of_b[differs])
+    """The tolerances that differ: of a workload, or of the variants whose precision or inputs have another one."""
+    for workload, declared in other.tolerances.items():
+        recorded = own.variants.loc[own.variants["workload"] == workload, "variant"]
+        of_variants = {name: declared[name] for name in recorded if name in declared}
+        for pair in dict.fromkeys(pair for pair in of_variants.values() if pair[0] != pair[1]):
+            names = [name for name, each in of_variants.items() if each == pair]
+            yield other_tolerance(" ".join([workload, *(names if len(names) < len(of_variants) else ())]), *pair)
 
 
 def _never_measured(own: RunData, other: Declared, lost: Sequence[LostCell]) -> Iterator[LostCell]:

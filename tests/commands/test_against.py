@@ -161,6 +161,9 @@ def test_a_folder_may_be_the_other_version_without_git(tmp_path: Path) -> None:
         ("np.sqrt(x * x + 1)", "np.hypot(x, 1)", (), "FAILED: reference of squares differs"),
         ("n=[", "tolerance=1e-3, n=[", (), "FAILED: tolerance of squares differs"),
         ("n=[", "tolerance=1e-3, n=[", ("tolerance",), ""),
+        ("variant\ndef direct", "variant(precision='tf32')\ndef direct", (), "FAILED: tolerance of squares direct differs"),
+        ("variant\ndef direct", "variant(precision='tf32')\ndef direct", ("tolerance",), ""),
+        ("astype(np.float32)", "astype(np.float16)", (), "FAILED: tolerance of squares differs"),
     ],
 )
 def test_what_fails_a_comparison_of_runs_fails_here(

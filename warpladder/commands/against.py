@@ -1,7 +1,7 @@
 """`warpladder record FILE --against REF`: records two versions of a file in the same rounds, and judges the second by the first."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Final
@@ -63,7 +63,6 @@ def plan(order: Order, pairs: Sequence[Pair]) -> tuple[Planned, Declared]:
     names = [each for variant in request.variants for each in (variant, f"{variant}@{name}") if each == variant or each in own]
     cells = [cell for workload in others.values() for cell in _asked(workload, request)]
     rows = [case_row(workload, case) for workload in others.values() for case in workload.cases]
-    both = {each: (others[each].tolerance, merged[each][0].tolerance) for each in others if each in merged}
     declared = Declared(
         name,
         pairs[0].title,
@@ -71,7 +70,7 @@ def plan(order: Order, pairs: Sequence[Pair]) -> tuple[Planned, Declared]:
         shlex.join(["warpladder", *order.arguments]),
         cells,
         pd.DataFrame(rows),
-        {each: tolerances for each, tolerances in both.items() if tolerances[0] != tolerances[1]},
+        {each: dict(_tolerances(others[each], merged[each][0])) for each in others if each in merged},
     )
     request = replace(
         request,
@@ -97,6 +96,18 @@ def _asked(workload: Workload, request: Request) -> list[tuple[str, str, str, st
     except (PlanError, WorkloadError):
         return []
     return [astuple(cell) for job in jobs for cell in job.cells if roles[cell.variant] != "specimen"]
+
+
+def _tolerances(before: Workload, own: Workload) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Each variant that both versions have, and its tolerance in each; where cases have several, the first that differs."""
+    variants = {variant.name: variant for variant in own.variants}
+    for variant in before.variants:
+        if (same := variants.get(variant.name)) is not None:
+            precisions = (variant.precision, same.precision)
+            all_of_both = [(name, name) for name in before.tolerance if name in own.tolerance]
+            names = all_of_both if "mixed" in precisions else [precisions]
+            pairs = [(before.tolerance[of_a], own.tolerance[of_b]) for of_a, of_b in names]
+            yield variant.name, next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
 def judge(path: Path, declared: Declared, asks: Asks, form: Comparison) -> ExitCode | None:
