@@ -55,3 +55,16 @@ def test_a_function_that_became_slower_fails_against_the_baseline_with_its_ratio
     missing.stdout.fnmatch_lines(
         ["*has no run of test_mine.py test_mine_is_right_and_no_slower; record one with --warpladder-runs*"]
     )
+
+
+@pytest.mark.parametrize("given", ["fail_abov=0.05", "fail_above='5%'", "0.05", "fail_above=-1", ""])
+def test_a_mark_that_is_not_valid_is_one_line(pytester: pytest.Pytester, given: str) -> None:
+    pytester.makepyfile(
+        test_marked=f"import pytest\n\n@pytest.mark.warpladder({given})\ndef test_mine(warpladder): pass\n\ndef test_other(warpladder): pass\n"
+    )
+    ran = pytester.runpytest("-p", "warpladder.pytest_plugin", "-p", "no:cacheprovider")
+    ran.assert_outcomes(errors=1, passed=1)
+    ran.stdout.fnmatch_lines(
+        [f"@pytest.mark.warpladder({given.replace('[', '[[]')}): give fail_above as a fraction, such as fail_above=0.02"]
+    )
+    assert "Judge" not in ran.stdout.str()

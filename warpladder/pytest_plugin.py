@@ -1,5 +1,6 @@
 """The plugin of pytest: the fixture `warpladder`, whose verdict is the assertion. It fails closed: a cell without a verdict fails too. Nothing slow is imported before a test asks for it."""
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -35,17 +36,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def warpladder(request: pytest.FixtureRequest, tmp_path: Path) -> "Judge":
-    """Records benchmarks and compares functions. A call fails the test where a result is wrong, or slower than the baseline."""
+    """Records benchmarks and compares functions. A call fails the test where a result is wrong, or slower than in the session that
+    `--warpladder-baseline` names."""
     option = request.config.getoption
     folder, baseline = option("--warpladder-runs"), option("--warpladder-baseline")
-    mark = request.node.get_closest_marker(_MARK)
     label = re.sub(r"[^\w.-]+", " ", request.node.nodeid).strip()
     return Judge(
         label,
         Path(folder).resolve() if folder else tmp_path / "runs",
         Path(baseline).resolve() if baseline else None,
-        **(mark.kwargs if mark else {}),
+        _fail_above(request.node.get_closest_marker(_MARK)),
     )
+
+
+def _fail_above(mark: pytest.Mark | None) -> float:
+    """The slowdown above which a test fails, as its mark has it; 0 without a mark."""
+    if mark is None:
+        return 0.0
+    fraction = mark.kwargs.get("fail_above")
+    if mark.args or len(mark.kwargs) != 1 or not (isinstance(fraction, int | float) and 0 <= fraction < math.inf):
+        given = ", ".join([*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())])
+        pytest.fail(f"@pytest.mark.{_MARK}({given}): give fail_above as a fraction, such as fail_above=0.02", pytrace=False)
+    return fraction
 
 
 class Judge:

@@ -145,6 +145,8 @@ class Request:
             raise Error(f"--timeout {self.timeout_s:g}: give seconds above 0")
         if self.same_output and self.check:
             raise Error("--same-output and --check: both judge the outputs; give one of them")
+        if self.check and shutil.which(self.check.words[0]) is None:
+            raise Error(f"--check {self.check.shown}: no such program; name one that reads the output")
         if self.name.strip() != self.name or not self.name.isprintable():
             raise Error(f"--name {self.name.strip()!r}: give one line of text")
 

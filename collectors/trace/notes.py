@@ -53,7 +53,7 @@ def told(rows: Sequence[Mapping[Any, Any]], *, every: bool = False) -> list[str]
     first = textwrap.shorten(min(of_nsys, key=lambda row: row["severity"])["text"], _QUOTED, placeholder=" …")
     return [
         *lines,
-        f'Nsight Systems itself left {len(of_nsys)} messages in the report, such as "{first}" (all: warpladder summary --all)',
+        f'Nsight Systems itself left {len(of_nsys)} messages in the report, such as "{first}" (all: warpladder summary RUN --all)',
     ]
 
 

@@ -237,8 +237,11 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         for side in (a, b):
             if not len(side.data.samples):
                 raise NotComparable(f"{_title(side)} has no times: its table `samples` is missing or empty; record it again")
+        where = f" of scope {options.scope}" if options.scope not in ("", "all") else ""
+        scopes = ", ".join(dict.fromkeys(reading(a.data).data.samples["scope"]))
         raise NotComparable(
-            f"{_title(a)} and {_title(b)} have no cell in common; `warpladder summary RUN` shows the workloads and cases of a run"
+            f"{_title(a)} and {_title(b)} have no cell{where} in common; "
+            + (f"A has the scopes {scopes}" if where else "`warpladder summary RUN` shows the workloads and cases of a run")
         )
     judged = _changes(before, after, [(of_a[key], of_b[key]) for key in shared], options, history)
     differences = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
@@ -322,15 +325,22 @@ def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
         parts.append(f"the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x")
     effects = [change.least_effect for change in changes if change.verdict == "tied"]
     if effects:
-        middle, most = _percent(statistics.median(effects)), _percent(max(effects))
-        where = f" in half of the tied cells, below {most} in the noisiest" if most != middle else ""
-        parts.append(f"differences below {middle} are invisible{where}")
+        middle, most = _below(statistics.median(effects)), _below(max(effects))
+        where = f" in half of the tied cells, {most} in the noisiest" if most != middle else ""
+        parts.append(f"differences {middle} are invisible{where}")
     return "; ".join(parts)
 
 
-def _percent(fraction: float) -> str:
-    """`3 %`; from one on, the factor: `21×`."""
-    return f"{float(f'{100 * fraction:.2g}'):g} %" if fraction < 1 else f"{significant(1 + fraction, 2)}×"
+#: From this slowdown on, a fraction, how much is invisible tells no more.
+_TENFOLD: Final = 9.0
+
+
+def _below(fraction: float) -> str:
+    """`below 3 %`; from one on the factor, `below 2.1×`; `even of ten times` for more than that."""
+    if fraction >= _TENFOLD:
+        return "even of ten times"
+    percent = f"{float(f'{100 * fraction:.2g}'):g} %"
+    return f"below {percent if fraction < 1 else f'{significant(1 + fraction, 2)}×'}"
 
 
 #: A tied cell that could not have shown this slowdown, a fraction, is not seen, whatever was asked for.

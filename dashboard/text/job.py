@@ -152,7 +152,7 @@ def _ranks(rows: pd.DataFrame, devices: int, most: int, told: Sequence[str]) -> 
     if left_out:
         lines.append(("mean", *(format_duration(rows[name].astype(float).mean()) for name in words)))
     told_of = [line + ("",) * (1 + len(words) + len(late) - len(line)) for line in lines]
-    more = [f"{left_out} more ranks: warpladder summary --all"] if left_out else []
+    more = [f"{left_out} more ranks: warpladder summary RUN --all"] if left_out else []
     return [*plain_table(("rank", *words.values(), *late), told_of), *more]
 
 

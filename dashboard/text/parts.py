@@ -69,7 +69,7 @@ def fitting(findings: Sequence[str], lines: int) -> list[str]:
             whole = shortened(each, left)
         if len(whole) > left:
             more = len(findings) - number
-            return [*shown, f"{more} more warning{'s' if more > 1 else ''}, and all in full: warpladder summary --all"]
+            return [*shown, f"{more} more warning{'s' if more > 1 else ''}, and all in full: warpladder summary RUN --all"]
         shown += whole
     return shown
 

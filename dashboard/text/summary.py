@@ -139,7 +139,7 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     answered = table(shown, width, every=every)
     lines += ["", *answered] if lines and answered else answered
     if more := len(rows) - len(shown):
-        lines.append(f"and {more} more rows: warpladder summary --all")
+        lines.append(f"and {more} more rows: warpladder summary RUN --all")
     for told in (further.several_ranks, further.energy, further.limits):
         lines += ["", *more_lines] if (more_lines := told(data, every=every)) else []
     return plain_lines(lines)
@@ -161,7 +161,7 @@ def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str
     distrust = (f"{row['workload']}: {doubt}" for row in records for doubt in str(row["distrust"]).split("; ") if doubt)
     doubts = list(dict.fromkeys(distrust))
     if not every and len(doubts) > _MOST_DOUBTS:
-        doubts[_MOST_DOUBTS - 1 :] = [f"and {len(doubts) - _MOST_DOUBTS + 1} more doubts: warpladder summary --all"]
+        doubts[_MOST_DOUBTS - 1 :] = [f"and {len(doubts) - _MOST_DOUBTS + 1} more doubts: warpladder summary RUN --all"]
     texts_of = [_narrow(row) for row in records]
     for left_out in ((), *_LEFT_OUT):
         columns = [place for place, heading in enumerate(_NARROW) if heading not in left_out]
@@ -249,7 +249,7 @@ def findings(run: store.Run, *, every: bool = False, told: Container[tuple[Any, 
     lines = [*_failures(untold, specimens), *_kinds([row for row in diagnostics if _key(row) not in specimens])]
     yield from (line for line, _ in lines)
     if any(shortened for _, shortened in lines):
-        yield "each of them: warpladder summary --all"
+        yield "each of them: warpladder summary RUN --all"
 
 
 def spent(run: store.Run) -> list[str]:

@@ -70,7 +70,7 @@ def test_findings_of_a_kind_take_one_line_and_the_specimens_that_were_caught_one
         "error: ceilings: no copy",
         "warning: waits_inside in 3 places, the first sums/v01_good/n=64 the call waits",
         UNREACHED,
-        "each of them: warpladder summary --all",
+        "each of them: warpladder summary RUN --all",
     ]
 
 

@@ -149,3 +149,10 @@ def test_a_later_profile_in_which_nothing_was_replaced_is_told(tmp_path: Path) -
     assert done.stdout.splitlines()[-1] == "no form that has a faster variant is called less often in the later profile"
     missing = run(tmp_path, str(path), "recorded", "--after", "nowhere")
     assert (missing.exit_code, "nowhere" in missing.stderr.splitlines()[0]) == (2, True)
+
+
+def test_a_trace_in_place_of_a_job_is_told_what_it_lacks(tmp_path: Path) -> None:
+    file = trace(tmp_path / "trace")
+    done = CliRunner().invoke(command(), ["forecast", str(file), "--data-dir", str(tmp_path / "runs")])
+    told = "no job; give the recording of the file that extract wrote as RUN, or import the profiles of all ranks"
+    assert (done.exit_code, done.stderr) == (2, f"{file}: {told}\n") and not (tmp_path / "runs").exists()

@@ -15,6 +15,7 @@ from warpladder.data.files import one_line
 from warpladder.errors import Error
 from warpladder.screen import print_text, say
 
+_NO_JOB: Final = "no job; give the recording of the file that extract wrote as RUN, or import the profiles of all ranks"
 #: Reports of Nsight Systems.
 _REPORTS: Final = (".nsys-rep", ".qdrep", ".sqlite")
 
@@ -218,11 +219,11 @@ def _of_job(name: str, changes: Sequence[str], step_time: float | None, data_dir
     from warpladder.dashboard.core.traces import Job
     from warpladder.data import store
 
+    if Path(name).is_file():
+        raise Error(f"{name}: {_NO_JOB}")
     job = store.find_run(name, [data_dir, store.LOCAL, store.RECORDED])
     if job.info["kind"] != "job":
-        raise Error(
-            f"{job.run_id}: no job; give the recording of the file that extract wrote as RUN, or import the profiles of all ranks"
-        )
+        raise Error(f"{job.run_id}: {_NO_JOB}")
     found = forecast(Job(job), step_time)
     if found.why_not:
         raise Error(f"{job.run_id}: no forecast: {found.why_not}")

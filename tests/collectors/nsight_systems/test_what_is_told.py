@@ -145,7 +145,7 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
     lines = done.stderr.replace("\n  ", " ").splitlines()
     assert max(map(len, done.stderr.splitlines())) <= 80
     assert "warning: the report has no kernels, copies or memsets; profile with --trace cuda" in lines
-    left = 'Nsight Systems itself left 20 messages in the report, such as "message 0" (all: warpladder summary --all)'
+    left = 'Nsight Systems itself left 20 messages in the report, such as "message 0" (all: warpladder summary RUN --all)'
     assert lines[-1] == left, "what was found comes before what the profiler left in the report"
 
 

@@ -33,6 +33,7 @@ pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="programs are t
         (["true", "true", "--timeout", "0"], "--timeout 0: give seconds above 0"),
         (["true", "true", "--timeout", "nan"], "--timeout nan: give seconds above 0"),
         (["true", "true", "--same-output", "--check", "cat"], "--same-output and --check: both judge the outputs; give one of them"),
+        (["true", "true", "--check", "no-such x"], "--check no-such x: no such program; name one that reads the output"),
         (["true", "true", "--check", "grep 'x"], "grep 'x: cannot be split into words"),
         (["true", "true", "--format", "xml"], "--format xml: no such format; choose table, markdown, csv, json"),
         (["true", "true", "--collector", "cupti"], "--collector cupti: does not time whole programs; choose auto, host_clock"),

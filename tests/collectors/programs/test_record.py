@@ -215,11 +215,6 @@ def test_a_check_of_the_user_s_reads_the_output(tmp_path: Path) -> None:
     run = compared(tmp_path, good, bad, check="grep -q 42")
     assert statuses(run)["good"][1].startswith("its output is right by --check grep -q 42; operation hot")
     assert statuses(run)["bad"] == ("wrong_result", "--check grep -q 42: exit code 1")
-    missing = compared(tmp_path, good, bad, check="no-such-check")
-    assert statuses(missing)["good"] == (
-        "wrong_result",
-        "--check no-such-check: no such program; name one that reads the output",
-    )
 
 
 def test_a_program_that_leaves_a_daemon_is_a_timeout_that_names_it(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_the_roofline_is_that_of_the_export(run: Run) -> None:
         (lambda run: run.plot.sizes("conv2d", "speed"), "no such metric; it has 'speedup'"),
         (lambda run: run.plot.sizes("tensor_transpose", series="perm=013"), "no such series"),
         (lambda run: run.plot.sizes("tensor_transpose", "gflop_per_s"), "has no gflop_per_s"),
-        (lambda run: run.compare(run, scope="nothing"), "have no cell in common"),
+        (lambda run: run.compare(run, scope="nothing"), "have no cell of scope nothing in common; A has the scopes "),
     ],
 )
 def test_what_a_run_does_not_have_is_said_in_one_line(run: Run, ask: Any, said: str) -> None:

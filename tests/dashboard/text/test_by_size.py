@@ -131,6 +131,6 @@ def test_a_recording_of_many_workloads_prints_few_rows(data: RunData, monkeypatc
     rows = summary.figures(data)
     monkeypatch.setattr(summary, "figures", lambda data: pd.concat([rows] * 40))
     few = summary.terminal(data, 0, sizes=False, every=False).splitlines()
-    assert few[-1] == "and 24 more rows: warpladder summary --all"
+    assert few[-1] == "and 24 more rows: warpladder summary RUN --all"
     assert len(few) == 18
     assert len(summary.terminal(data, 0, sizes=False, every=True).splitlines()) == 41

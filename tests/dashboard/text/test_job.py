@@ -100,7 +100,7 @@ def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monk
     heading = next(place for place, line in enumerate(lines) if line.startswith("rank  time"))
     first, _, mean, more = (line.split() for line in lines[heading + 1 : heading + 5])
     compute = json.loads(job.render(data, "json"))["device_time"]["compute_ns"]
-    assert (first[0], mean[0], " ".join(more)) == ("5", "mean", "5 more ranks: warpladder summary --all")
+    assert (first[0], mean[0], " ".join(more)) == ("5", "mean", "5 more ranks: warpladder summary RUN --all")
     assert " ".join(mean[3:5]) == format_duration(compute / 7), "the means of 7 ranks, 7 times, are the parts of all"
     every = job.render(data, "table", every=True).splitlines()
     heading = next(place for place, line in enumerate(every) if line.startswith("rank  time"))

@@ -242,6 +242,6 @@ def test_copies_of_unknown_size_are_counted_beside_the_bytes_of_the_others(tmp_p
 def test_warnings_are_wrapped_and_the_first_is_whole_where_there_is_room() -> None:
     long, short = " ".join(["word"] * 20), "file.json: warning: short"
     assert fitting([long, short], 3) == [" ".join(["word"] * 16), "  " + " ".join(["word"] * 4), short]
-    assert fitting([long, short, short], 3)[2:] == ["2 more warnings, and all in full: warpladder summary --all"]
+    assert fitting([long, short, short], 3)[2:] == ["2 more warnings, and all in full: warpladder summary RUN --all"]
     cut, more = fitting([long, short, short], 2)
     assert cut.endswith("word …") and len(cut) <= 80 and more[:1] == "2"
