@@ -14,7 +14,7 @@ of one host have one clock if the bounds permit it, and where no message tells.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -49,34 +49,26 @@ def is_message(collectives: pa.Table) -> Bools:
     return known
 
 
-class _Parts(NamedTuple):
-    """The calls that send or receive, in the order of their starts: rows, ranks of the other side."""
-
-    row: Int64s
-    peer: Int64s
-
-
-def _parts(collectives: pa.Table, column: str) -> _Parts:
+def _parts(collectives: pa.Table, column: str) -> tuple[Int64s, Int64s]:
+    """The rows of calls that send or receive, in the order of their starts, once for each rank of the other side, and these ranks."""
     code, texts = coded(collectives[column].fill_null(""))
     lists = [peers_of(text) for text in texts]
     count = np.array([len(each) for each in lists], np.int64)[code] if len(code) else np.empty(0, np.int64)
     row = np.repeat(np.arange(len(code)), count)
     peer = np.concatenate([np.empty(0, np.int64), *(np.array(lists[each], np.int64) for each in code.tolist())])
-    return _Parts(row, peer)
+    order = np.argsort(integers(collectives["start_ns"])[row], kind="stable")
+    return row[order], peer[order]
 
 
 def match(collectives: pa.Table) -> Messages:
     """Match the messages of rows of `job_tables.COLLECTIVES`, in any order."""
-    rank, start = (integers(collectives[name]) for name in ("rank", "start_ns"))
-    iteration = integers(collectives["iteration"], -1)
+    rank, iteration = integers(collectives["rank"]), integers(collectives["iteration"], -1)
     group = ordered(coded(collectives["group"])[0], coded(collectives["group_ranks"])[0]) if len(rank) else rank
     sides = []
     for column, sends in (("sends_to", True), ("receives_from", False)):
-        part = _parts(collectives, column)
-        part = _Parts(*(values[np.argsort(start[part.row], kind="stable")] for values in part))
-        own, other = rank[part.row], part.peer
-        keys = (own, other) if sends else (other, own)
-        sides.append((part.row, np.stack((*keys, group[part.row], iteration[part.row]))))
+        row, peer = _parts(collectives, column)
+        keys = (rank[row], peer) if sends else (peer, rank[row])
+        sides.append((row, np.stack((*keys, group[row], iteration[row]))))
     (sent, sent_keys), (received, received_keys) = sides
     if not len(sent) or not len(received):
         return Messages(np.empty(0, np.int64), np.empty(0, np.int64), _unmatched(sent_keys, received_keys))

@@ -45,9 +45,7 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
     rank, start, end = (integers(collectives[name]) for name in ("rank", "start_ns", "end_ns"))
     match = np.full(len(rank), matching.UNMATCHED)
     match[~talks], found = matching.match(collectives.filter(pa.array(~talks)))
-    sent = messages.match(collectives.filter(pa.array(talks)))
-    of_talks = np.flatnonzero(talks)
-    sent = messages.Messages(of_talks[sent.sent], of_talks[sent.received], sent.notes)
+    sent = messages.match(collectives)
     fitted = clocks.fit(rank, match, start, end, clock_of)
     if fitted.refused and _is_one_clock(rank, match, start, end, host_of):
         fitted = clocks.common(rank, match, end)

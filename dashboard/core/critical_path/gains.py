@@ -5,20 +5,23 @@ over what it waits for, of the gain there plus the slack: how much earlier than 
 is faster.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import RankActivities
 from warpladder.dashboard.core.critical_path.spans import Arrivals, Ranks, Span
 from warpladder.dashboard.core.critical_path.waits import LONG_AGO
 from warpladder.dashboard.core.replay import Contradiction, replay
-from warpladder.data.arrays import NONE, Floats, Int64s, numbered, occurrence
+from warpladder.data.arrays import NONE, Floats, Int64s
 
 #: No gain is larger than this many times the time that is saved if all of the iteration is faster; clocks are uncertain.
 _MARGIN: Final = 2.0
+#: The column of work with how long before the end of an iteration it ends.
+_EARLY: Final = "early_{}"
 #: The event that stands for what happened before the iterations.
 _BEFORE: Final = 0
 
@@ -43,37 +46,43 @@ def gains_ns(ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], na
         Contradiction: the matches of collectives contradict each other.
     """
     span = replace(iterations[-1], start_ns=iterations[0].start_ns)
-    arrivals, columns = Arrivals.of(ranks, span), {name: column for column, name in enumerate(names)}
-    every, count = list[_Nodes](), 1
+    arrivals = Arrivals.of(ranks, span)
+    # The last of what an event waits for has no slack, so that any with more slack than the largest gain does not matter.
+    most = _MARGIN * part * span.duration_ns
+    events, every_wait, every_work = 1, list[pd.DataFrame](), list[pd.DataFrame]()
     for rank in chosen:
-        every.append(_nodes(ranks, rank, span, iterations, arrivals, columns, part, count))
-        count += every[-1].events
-    effect, cause, slack, work, start, match, saved, name = (
-        np.concatenate(each) for each in list(zip(*every, strict=True))[:8]
-    )
-    talks = np.flatnonzero(match != NONE)
-    number, first = numbered(match[talks])
-    if occurrence(number, np.repeat(chosen, [len(each.work) for each in every])[talks]).any():
+        waits, kept = _waits(ranks.of(rank), span, most, events)
+        every_wait.append(waits)
+        own = _work(ranks, rank, iterations, kept, most)
+        every_work.append(own.assign(event=events + own.index.to_numpy(np.int64)))
+        events += len(kept)
+    waits, work = pd.concat(every_wait), pd.concat(every_work, ignore_index=True)
+    talks = work[work["match"] != NONE]
+    if talks.duplicated(["rank", "match"]).any():
         raise Contradiction("a rank meets twice at once")
     # What work of a collective waits for is waited for by all of its ranks.
-    waiting, met = np.arange(count), count + number
-    waiting[work[talks]] = met
-    last, before_last = np.full(len(first), LONG_AGO), np.zeros(count, np.int64)
-    np.maximum.at(last, number, start[talks])
-    before_last[work[talks]] = last[number] - start[talks]
-    alone = np.setdiff1d(work[talks], effect)
-    own = np.zeros((count + len(first), len(names)))
-    own[work[name != NONE], name[name != NONE]] = -saved[name != NONE]
+    of_match, waiting = talks.groupby("match"), np.arange(events)
+    at, met = (np.asarray(each, np.int64) for each in (talks["event"], events + of_match.ngroup()))
+    waiting[at] = met
+    before_last = np.zeros(events, np.int64)
+    before_last[at] = of_match["start"].transform("max") - talks["start"]
+    alone = np.setdiff1d(at, waits["effect"])
+    tried = work[work["name"].isin(names)]
+    arrived = [arrivals.time.get(match, span.start_ns) for match in tried["match"]]
+    began = tried["start"].clip(lower=span.start_ns).clip(lower=np.array(arrived, np.int64))
+    less = np.zeros((events + of_match.ngroups, len(names)))
+    less[tried["event"], pd.Index(names).get_indexer(pd.Index(tried["name"]))] = -part * (tried["end"] - began).clip(lower=0)
+    effect, cause, slack = (waits[name].to_numpy() for name in ("effect", "cause", "slack"))
     late = replay(
-        own,
+        less,
         [
             (waiting[effect], cause, -(slack + before_last[effect])),
             (waiting[alone], np.full(len(alone), _BEFORE), -before_last[alone]),
-            (work[talks], met, 0.0),
+            (at, met, 0.0),
         ],
     )
-    ends_early = np.concatenate([each.ends_early_ns for each in every], axis=1)
-    return np.array([_gain_of(-late[work], early) for early in ends_early])
+    gain = -late[work["event"]]
+    return np.array([_gain_of(gain, work[_EARLY.format(place)].to_numpy()) for place in range(len(iterations))])
 
 
 def _gain_of(gain: Floats, ends_early: Floats) -> Floats:
@@ -82,72 +91,31 @@ def _gain_of(gain: Floats, ends_early: Floats) -> Floats:
     return np.min(gain[own] + ends_early[own, None], axis=0) if own.any() else np.zeros(gain.shape[1])
 
 
-class _Nodes(NamedTuple):
-    """The device work of a rank and the resumptions of its threads in some iterations, as events.
-
-    Attributes:
-        effect, cause, slack: each event with one that it waits for, and how much earlier than the last that had happened, in ns.
-        work, start: the events that are device work, and its starts.
-        match: its collective of the job; `NONE` if no such.
-        saved: how much shorter it is where the kernel `name` is faster, in ns.
-        name: which of the kernels that are tried; `NONE` if no such.
-        ends_early_ns: iterations x work, how long before the end of an iteration it ends; infinite where the iteration does not end with it.
-        events: their number.
-    """
-
-    effect: Int64s
-    cause: Int64s
-    slack: Int64s
-    work: Int64s
-    start: Int64s
-    match: Int64s
-    saved: Floats
-    name: Int64s
-    ends_early_ns: Floats
-    events: int
-
-
-def _nodes(
-    ranks: Ranks,
-    rank: int,
-    span: Span,
-    iterations: Sequence[Span],
-    arrivals: Arrivals,
-    columns: Mapping[str, int],
-    part: float,
-    first: int,
-) -> _Nodes:
-    """The events of a rank, numbered from `first` on."""
-    activities = ranks.of(rank)
-    work, works = activities.work, len(activities.work)
+def _waits(activities: RankActivities, span: Span, most: float, first: int) -> tuple[pd.DataFrame, Int64s]:
+    """What the events of a rank in a time wait for: `effect`, `cause` and `slack`; and the nodes that are events, numbered from `first` on."""
+    works = len(activities.work)
     time, waits_for, slack = _graph(activities)
-    # The last of what a node waits for has no slack, so that any with more slack than the largest gain does not matter.
-    most = _MARGIN * part * span.duration_ns
-    kept = np.flatnonzero((np.append(work.end, time[works:]) > span.start_ns) & (time < span.end_ns))
+    kept = np.flatnonzero((np.append(activities.work.end, time[works:]) > span.start_ns) & (time < span.end_ns))
     event = np.full(len(time), _BEFORE)
     event[kept] = first + np.arange(len(kept))
-    effect, column = np.nonzero((waits_for[kept] != NONE) & (slack[kept] <= most))
-    own = kept[kept < works]
-    arrived = np.array([arrivals.time.get(match, span.start_ns) for match in work.match[own].tolist()], np.int64)
-    began = np.maximum(np.maximum(work.start[own], arrived), span.start_ns)
+    node, column = np.nonzero((waits_for[kept] != NONE) & (slack[kept] <= most))
+    cause = event[waits_for[kept[node], column]]
+    return pd.DataFrame({"effect": first + node, "cause": cause, "slack": slack[kept[node], column]}), kept
+
+
+def _work(ranks: Ranks, rank: int, iterations: Sequence[Span], kept: Int64s, most: float) -> pd.DataFrame:
+    """The device work among the nodes of a rank: `rank`, `name`, `match`, `start`, `end`, and for each iteration how long before the end of
+    the iteration it ends, `_EARLY`; infinite where it is not of the iteration, and beyond a time."""
+    work = ranks.of(rank).work
+    own = kept[kept < len(work)]
 
     def early(each: Span) -> Floats:
-        """How long before the end of an iteration its own work ends; infinite for other work, and beyond a time."""
         before = each.end_ns - work.end
         return np.where(ranks.launched_in(rank, each) & (before >= 0) & (before <= most), before, np.inf)[own]
 
-    return _Nodes(
-        first + effect,
-        event[waits_for[kept][effect, column]],
-        slack[kept][effect, column],
-        event[own],
-        work.start[own],
-        work.match[own],
-        part * np.maximum(work.end[own] - began, 0),
-        np.array([columns.get(each, NONE) for each in work.names], np.int64)[work.name[own]],
-        np.stack([early(each) for each in iterations]),
-        len(kept),
-    )
+    columns = {name: getattr(work, name)[own] for name in ("match", "start", "end")}
+    rows = pd.DataFrame({"rank": rank, "name": np.array(work.names, object)[work.name[own]], **columns})
+    return rows.assign(**{_EARLY.format(place): early(each) for place, each in enumerate(iterations)})
 
 
 def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.job_graph import dimensions, experts, pipelines
-from warpladder.dashboard.core.job_graph.forecast import SLOW_RANKS, UNEVEN, JobForecast, of_graph
-from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
-from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
+from warpladder.dashboard.core.job_graph.forecast import SLOW_RANKS, UNEVEN, JobForecast
+from warpladder.dashboard.core.job_graph.graph import JobGraph
+from warpladder.dashboard.core.job_graph.pipelines import Pipeline
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.traces import Job
 from warpladder.data import store
@@ -45,16 +45,13 @@ class GraphAnswer:
     vain: bool = False
 
 
-def answer(job: Job) -> GraphAnswer:
+def answer(job: Job, found: JobForecast) -> GraphAnswer:
     """The sentences about a job, from its graph."""
     ranks = job.frame("ranks", "rank", "late", "cause")
     late = ranks[ranks["late"].astype(bool)]
-    graph = job_graph(job)
-    routed = experts.experts_of(job)
+    graph, pipeline, routed = found.graph, found.pipeline, experts.experts_of(job)
     if graph is None:
-        return GraphAnswer("", _of_experts(routed, None))
-    pipeline = pipeline_of(graph)
-    found = of_graph(job, graph, pipeline)
+        return GraphAnswer("", _of_experts(routed, found))
     if pipeline:
         pacing, change, host = _pacing(graph, pipeline, found)
         return GraphAnswer(pacing, "", (_bubble(graph, pipeline), *_dimensions(graph)), change, host)
@@ -68,10 +65,10 @@ def answer(job: Job) -> GraphAnswer:
     return GraphAnswer("", of_host, tuple(each for each in further if each), vain=vain)
 
 
-def _takes(found: JobForecast | None, name: str, condition: str) -> str:
+def _takes(found: JobForecast, name: str, condition: str) -> str:
     """`; with stage 2 like the others, steps would end every 158 in place of 217 ms, 27.2 % less`; empty without a forecast."""
-    outcome = found.of(name) if found else None
-    if found is None or outcome is None:
+    outcome = found.of(name)
+    if outcome is None:
         return ""
     if not _helps(found, name):
         return f"; {condition}, a step would not be shorter"
@@ -85,9 +82,9 @@ def _in_place(then_ns: float, now_ns: float) -> str:
     return f"{then} in place of {now}, {format_percent(100 * (1 - then_ns / now_ns))} less"
 
 
-def _levelled(found: JobForecast | None, late: list[int], ranks: int) -> tuple[str, str]:
+def _levelled(found: JobForecast, late: list[int], ranks: int) -> tuple[str, str]:
     """The change that makes the late ranks like the others, and its condition in words; empty where none is late."""
-    if found and late and found.of(SLOW_RANKS):
+    if late and found.of(SLOW_RANKS):
         return SLOW_RANKS, "with the slow ranks like the others"
     others = "the others" if ranks > len(late) + 1 else "the other"
     return (f"rank-{late[0]}", f"with rank {late[0]} like {others}") if late else ("", "")
@@ -154,7 +151,7 @@ def _dimensions(graph: JobGraph) -> tuple[str, ...]:
     return (f"exposed communication: {', '.join(parts)}",)
 
 
-def _of_experts(routed: experts.Experts | None, found: JobForecast | None) -> str:
+def _of_experts(routed: experts.Experts | None, found: JobForecast) -> str:
     if routed is None or routed.times_share <= experts.HOT:
         return ""
     part = format_percent(100 * routed.part)

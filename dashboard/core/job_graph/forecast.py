@@ -9,6 +9,7 @@ from warpladder.dashboard.core.job_graph import experts, pipelines
 from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
 from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, execute, job_graph
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
+from warpladder.dashboard.core.replay import Contradiction
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import Floats
 from warpladder.data.words import named_ranks
@@ -50,12 +51,15 @@ class JobForecast:
         step_ns: the mean step as measured, or as given.
         replayed_ns: the same, replayed without a change.
         outcomes: empty where `why_not` has the reason.
+        graph, pipeline: of the job; None where it has none.
     """
 
     step_ns: float
     replayed_ns: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...] = ()
     why_not: str = ""
+    graph: JobGraph | None = None
+    pipeline: Pipeline | None = None
 
     def of(self, name: str) -> Outcome | None:
         return next((each for each in self.outcomes if each.name == name), None)
@@ -70,26 +74,24 @@ def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
     graph = job_graph(job)
     if graph is None:
         why = "the job has no collectives, clocks of its ranks are not aligned, or they have no iterations in common"
-        return JobForecast(np.nan, np.nan, (), why)
-    return of_graph(job, graph, pipeline_of(graph), step_ns)
-
-
-def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: float | None = None) -> JobForecast:
+        return JobForecast(np.nan, np.nan, why_not=why)
+    pipeline = pipeline_of(graph)
     measured = float(np.mean(graph.steps_ns))
+    found = JobForecast(measured, np.nan, graph=graph, pipeline=pipeline)
     try:
-        base = execute(graph, [Change.of(graph)]).steps_ns.mean()
-    except ValueError as error:
-        return JobForecast(measured, np.nan, (), str(error))
+        base = float(execute(graph, [Change.of(graph)]).steps_ns.mean())
+    except Contradiction as error:
+        return replace(found, why_not=str(error))
     if abs(base - measured) > _CLOSE * measured:
         why = f"the replay without a change is {100 * (base / measured - 1):+.1f} % from the measured step, more than 2 %"
-        return JobForecast(measured, base, (), why)
+        return replace(found, replayed_ns=base, why_not=why)
     less = 1.0
     if step_ns is not None and step_ns < base:
         less = _without_profiler(graph, step_ns)
         base = measured = float(execute(graph, [Change.of(graph, host=less)]).steps_ns.mean())
         if abs(base - step_ns) > _CLOSE * step_ns:
             why = "the step without the profiler is shorter than the work of the devices in the profile"
-            return JobForecast(step_ns, base, (), why)
+            return replace(found, step_ns=step_ns, replayed_ns=base, why_not=why)
     options = _options(job, graph, pipeline)
     changes = [Change(each.compute, each.host * less, each.transfer) for _, _, each in options]
     # Less compute may be fewer launches: at best, the host is faster by the same factor.
@@ -101,7 +103,8 @@ def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: floa
         for (name, words, _), own, fewer in zip(options, steps.T, steps.T[len(options) :], strict=False)
     ]
     outcomes += _micro_batches(graph, pipeline, float(steps[:, -1].mean()))
-    return JobForecast(measured, float(base), tuple(sorted(outcomes, key=lambda each: each.step_ns)))
+    outcomes.sort(key=lambda each: each.step_ns)
+    return replace(found, step_ns=measured, replayed_ns=base, outcomes=tuple(outcomes))
 
 
 def _without_profiler(graph: JobGraph, step_ns: float) -> float:

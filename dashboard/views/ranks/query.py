@@ -9,9 +9,8 @@ import pandas as pd
 from warpladder.dashboard.core.job_graph import answer as of_graph
 from warpladder.dashboard.core.job_graph import dimensions
 from warpladder.dashboard.core.job_graph.experts import experts_of
-from warpladder.dashboard.core.job_graph.forecast import forecast
-from warpladder.dashboard.core.job_graph.graph import job_graph
-from warpladder.dashboard.core.job_graph.pipelines import pipeline_of, stage_times
+from warpladder.dashboard.core.job_graph.forecast import JobForecast, forecast
+from warpladder.dashboard.core.job_graph.pipelines import stage_times
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData, once
@@ -133,7 +132,13 @@ def answer(data: RunData) -> Answer:
 @once
 def graph_answer(data: RunData) -> of_graph.GraphAnswer:
     """Say what the graph of the job waits for: a stage, an expert or a host."""
-    return of_graph.answer(data.job)
+    return of_graph.answer(data.job, job_forecast(data))
+
+
+@once
+def job_forecast(data: RunData) -> JobForecast:
+    """The graph of the job, its pipeline, and what a step takes after one change each."""
+    return forecast(data.job)
 
 
 def told(data: RunData) -> Told:
@@ -233,7 +238,7 @@ def after_changes(data: RunData) -> pd.DataFrame:
         `change`, `step_ns`, `low_ns` and `high_ns` (the shortest and the longest step), `gain` in percent; without rows where the replay
         without a change is not the measured step. See `job_graph.forecast`.
     """
-    found = forecast(data.job)
+    found = job_forecast(data)
     rows = [
         (each.words, each.step_ns, each.low_ns, each.high_ns, 100 * (1 - each.step_ns / found.step_ns))
         for each in found.outcomes
@@ -260,8 +265,7 @@ def passes(data: RunData) -> pd.DataFrame:
     Returns:
         `rank`, `stage`, `pass` (`F` or `B`), `number` of the micro-batch, `start_ns` and `end_ns` since the first one begins, by stage and time.
     """
-    graph = job_graph(data.job)
-    pipeline = pipeline_of(graph) if graph else None
+    graph, pipeline = job_forecast(data).graph, job_forecast(data).pipeline
     columns = ["rank", "stage", "pass", "number", "start_ns", "end_ns"]
     if graph is None or pipeline is None:
         return pd.DataFrame(columns=columns)
@@ -276,14 +280,13 @@ def passes(data: RunData) -> pd.DataFrame:
 
 def stages(data: RunData) -> pd.DataFrame:
     """`pipelines.stage_times` of a job; empty without a pipeline."""
-    graph = job_graph(data.job)
-    pipeline = pipeline_of(graph) if graph else None
+    graph, pipeline = job_forecast(data).graph, job_forecast(data).pipeline
     return stage_times(graph, pipeline) if graph and pipeline else pd.DataFrame()
 
 
 def by_dimension(data: RunData) -> pd.DataFrame:
     """`dimensions.times` of a job; empty where its ranks cannot be compared."""
-    graph = job_graph(data.job)
+    graph = job_forecast(data).graph
     return pd.DataFrame() if graph is None else dimensions.times(graph)
 
 

@@ -6,7 +6,6 @@ The steps of changed jobs are those of traces that are generated with the change
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow as pa
@@ -103,7 +102,8 @@ def test_the_replay_without_a_change_gives_the_measured_step(slow: Job, tmp_path
 
 @pytest.mark.thorough
 def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path: Path) -> None:
-    found = answer.answer(imported(STAGES_OF_TWO, tmp_path))
+    job = imported(STAGES_OF_TWO, tmp_path)
+    found = answer.answer(job, forecast.forecast(job))
     assert found.pipeline.startswith(
         "pipeline of 2 stages, 4 micro-batches, GPipe: stage 1 (ranks 2 and 3) paces it with 1.80 ms of compute a step, the others have 1.20 ms"
     )
@@ -140,7 +140,7 @@ def test_exposed_communication_by_dimension_adds_up_and_is_named_as_the_program_
 @pytest.mark.thorough
 def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> None:
     job = imported(LATE_HOST, tmp_path)
-    found = answer.answer(job)
+    found = answer.answer(job, forecast.forecast(job))
     assert found.cause.startswith(
         "the GPU of rank 1 waits longest for a launch while its host runs no operator of PyTorch for 4.00 ms"
     )
@@ -170,7 +170,8 @@ def test_late_ranks_of_different_groups_hold_up_different_waits_and_are_levelled
     assert outcome is not None and "ranks 1 and 3" in outcome.words
     assert outcome.step_ns == pytest.approx(step_ns(without, tmp_path / "without"), rel=0.005)
     assert any(
-        each.startswith("with the slow ranks like the others, steps would end every ") for each in answer.answer(job).further
+        each.startswith("with the slow ranks like the others, steps would end every ")
+        for each in answer.answer(job, forecast.forecast(job)).further
     )
 
 
@@ -230,7 +231,7 @@ def test_one_rank_has_its_row_and_its_column_and_the_rest_is_missing() -> None:
 
 def test_the_micro_batches_of_the_last_iteration_are_drawn_as_they_ran(slow: Job) -> None:
     """Stage 0 begins its four forward passes every 110 us; stage 2 takes 150 us for each, and twice as long backward."""
-    rows = ranks.passes(SimpleNamespace(job=slow))  # type: ignore[arg-type]
+    rows = ranks.passes(run_data.load(slow._opened))
     first = rows[(rows["stage"] == 0) & (rows["pass"] == "F")]
     assert first["start_ns"].diff().dropna().round(-3).tolist() == [110_000] * 3
     own = rows[rows["stage"] == 2].assign(lasts=rows["end_ns"] - rows["start_ns"])
