@@ -12,7 +12,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare import levels
 from warpladder.dashboard.compare.levels import TimedCell
-from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions, word
+from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells, doubt, in_order
 from warpladder.dashboard.core.numbers import format_percent
@@ -328,22 +328,6 @@ def _loss(lost: OneSided, devices: tuple[str, str], where: str = "") -> str:
     won_on, lost_on = devices if lost.wins == "A" else reversed(devices)
     source = "" if lost.same_source else ", with another source"
     return f"{lost.variant} wins on the {won_on} and is {slower(lost.behind)} slower than {lost.to} on the {lost_on}{where}{source}"
-
-
-def losers_of_case(found: SideBySide, case: str, devices: tuple[str, str]) -> str:
-    """A sentence that names the variants of a case that win on one device and lose on the other, each precision before its own where
-    there are several; at most three, the largest losses first. Empty where no variant may be called best on both devices.
-    """
-    contests = [each for each in found.contests if each.case == case]
-    sided = [each for each in one_sided(found) if each.case == case]
-    if not contests:
-        return ""
-    if not sided:
-        return f"No variant wins on one of the {devices[0]} and the {devices[1]} and loses on the other at {case}."
-    precision = {each: f"{word(each)}: " if len(contests) > 1 else "" for each in {lost.precision for lost in sided}}
-    clauses = [f"{precision[each.precision]}{_loss(each, devices)}" for each in sided[:_NAMED]]
-    more = f"; and {len(sided) - _NAMED} more" if len(sided) > _NAMED else ""
-    return f"At {case}, {'; '.join(clauses)}{more}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from warpladder.dashboard.compare import levels, side_by_side
 from warpladder.dashboard.core.cells import charted_cases
 from warpladder.dashboard.run.run import open_run
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views import ladder as of_ladder
 from warpladder.dashboard.views.compare.trends import chart, query
 from warpladder.dashboard.views.devices import query as of_devices
 from warpladder.dashboard.views.reports.published import query as published
@@ -109,7 +108,7 @@ def test_devices() -> None:
 
 
 @pytest.mark.thorough
-def test_sizes_and_ladder_of_two_devices() -> None:
+def test_sizes_of_two_devices() -> None:
     rng = random.Random(f"beside {SEED}")
     found = []
     for a, b in rng.sample(_two_devices(), 2):
@@ -121,23 +120,15 @@ def test_sizes_and_ladder_of_two_devices() -> None:
         series = str(charted_cases(of_a, workload).set_index("case").loc[case, "series"])
         sizes, sizes_of_b = (size_queries.sizes(data, workload, timing, series) for data in (of_a, of_b))
         regions = size_queries.regions(of_a, workload, series)
-        ladder, ladder_of_b = (
-            of_ladder.query.ladder(of_a, workload, case, timing),
-            of_ladder.query.beside(of_a, of_b, workload, case, timing),
-        )
         of_size = size_charts.over_size(sizes, regions, look(of_a), beside=beside(sizes_of_b))
         drawn_beside = len(sizes_of_b) > 0  # a run of few cases has them in one series, which the other may not have
         assert drawn_beside == ("device" in of_size.data)
-        charts = [
-            *([(of_size, cells.SIZES)] if drawn_beside else []),
-            (of_ladder.chart.ladder(ladder, look(of_a), beside=beside(ladder_of_b)), cells.LADDER),
-        ]
-        for drawn, rules in charts:
-            of_device = dict.fromkeys(("device", "ratio", "ratio_low", "ratio_high")) | dict(rules)
+        if drawn_beside:
+            of_device = dict.fromkeys(("device", "ratio", "ratio_low", "ratio_high")) | dict(cells.SIZES)
             for run, of_run in ((a, of_device), (b, of_device | devices.RATIO)):
-                rows = drawn.data[drawn.data["device"] == run.info["device_name"]]
+                rows = of_size.data[of_size.data["device"] == run.info["device_name"]]
                 where = (workload, timing.scope, timing.cache)
-                found.append((run, Shown("beside", f"{a.id} {b.id}", drawn.name, "", where, rows), of_run))
+                found.append((run, Shown("beside", f"{a.id} {b.id}", of_size.name, "", where, rows), of_run))
     check(draw(rng, found, numbers, 40), 40)
 
 

@@ -9,7 +9,6 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.compare.changes import Change
-from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.within_run import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Timing, records
@@ -31,13 +30,11 @@ from warpladder.dashboard.ui.template import (
     Look,
     above_ceiling,
     blank,
-    drawn_beside,
     error_bars,
     hatch,
     heading_right,
     hover,
     measured,
-    of_second,
     share_of_floor,
     slug,
     text,
@@ -54,10 +51,10 @@ _LEAST_HEIGHT_PX: Final = 140  # room for the axis below a single row
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels from the right end of the bars. They are apart in the widest of the fonts too.
-_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120, "% of floor": 172}
-_COLUMNS_PX: Final = 238
+_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120}
+_COLUMNS_PX: Final = 170
 #: Widths of the further columns, which stand after them.
-_FURTHER_PX: Final = {"error": 48, "energy": 60, "vs pinned": 62}
+_FURTHER_PX: Final = {"% of floor": 68, "error": 48, "energy": 60, "vs pinned": 62}
 #: Height of a line of words about one of several floors.
 _FLOOR_PX: Final = 14
 #: The most ticks. The bars are narrow, because the page shows the source beside them.
@@ -96,7 +93,6 @@ def ladder(
     look: Look,
     scale: Scale = "auto",
     pinned: Mapping[tuple[str, str], Change] | None = None,
-    beside: Beside | None = None,
 ) -> Chart:
     """The variants of one case: time with interval, gain of each rung, and the floor as a line.
 
@@ -106,7 +102,6 @@ def ladder(
         frame: `query.ladder` with at least one cell that has samples.
         scale: of the times: bars on a linear axis, marks on a logarithmic one, or `auto` for the one that suits the times.
         pinned: the rows against a pinned run, by variant and config; None where no run is pinned.
-        beside: rows of `query.beside`, drawn as open diamonds.
     """
     specimens = frame.loc[(frame["role"] == "specimen") & (frame["n"] > 0), "variant"]
     # A specimen shows an error and not a time. It is drawn only where there is nothing else.
@@ -117,21 +112,17 @@ def ladder(
     shown = pd.concat([timed, failed]).sort_index()
     rows = records(_place(shown))
     with_samples = [row for row in rows if row.n]
-    second = drawn_beside(beside, timed, "median_ns")
-    times = pd.concat([timed, second.frame]) if second else timed
-    logarithmic = scale == "log" or (scale == "auto" and times["median_ns"].max() > _BAR_RANGE * times["median_ns"].min())
+    logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
     depth = rows[-1].y + 1.3
     figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
-    least = min(timed[["median_ns", "floor_ns"]].min().min(), times["median_ns"].min()) if logarithmic else 0
-    _draw_times(figure, with_samples, look, logarithmic, second.names[0] if second else "")
-    if second:
-        _draw_beside(figure, with_samples, look, second)
+    least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
+    _draw_times(figure, with_samples, look, logarithmic)
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     figure.update_xaxes(
-        title_text=f"median time{', log scale' if logarithmic else ''}{f'; ◇ on the {text(second.names[1])}' if second else ''}",
+        title_text=f"median time{', log scale' if logarithmic else ''}",
         type="log" if logarithmic else "linear",
         tickangle=0,
-        **ticks(least, times["high_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
+        **ticks(least, timed["high_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
     )
     mixed, metered = len({row.precision for row in rows}) > 1, any(row.energy_mj.known for row in rows)
     labels = {"tickmode": "array", "tickvals": [row.y for row in rows], "ticktext": _labels(rows, look)}
@@ -139,7 +130,8 @@ def ladder(
     figure.update_yaxes(tickfont={"color": look.tones.text})
     above = _FLOOR_PX * len(floor_words) if len(floor_words) > 1 else 0
     places, room = dict(_COLUMNS), _COLUMNS_PX
-    for (column, width), shown_too in zip(_FURTHER_PX.items(), (mixed, metered, pinned is not None), strict=True):
+    floored = bool(timed["percent_of_floor"].notna().any())
+    for (column, width), shown_too in zip(_FURTHER_PX.items(), (floored, mixed, metered, pinned is not None), strict=True):
         if shown_too:
             places[column], room = room + 2, room + width
     figure.update_layout(
@@ -153,7 +145,6 @@ def ladder(
     note = measured(
         timed,
         look.device,
-        of_second(second, "Open diamonds") if second else "",
         *_on_comparisons(with_samples, look, mixed),
         above_ceiling(timed),
         sentence(_passed(timed)),
@@ -163,10 +154,8 @@ def ladder(
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
     first = with_samples[0]
-    besides = ("beside", second.names[1]) if second else ()
-    name = slug("ladder", first.workload, first.case, first.scope, first.cache, *besides)
-    data = second.with_rows_of(frame) if second else frame
-    shown_columns = data if metered else data.drop(columns=list(within_run.ENERGY_COLUMNS))
+    name = slug("ladder", first.workload, first.case, first.scope, first.cache)
+    shown_columns = frame if metered else frame.drop(columns=list(within_run.ENERGY_COLUMNS))
     return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
 
 
@@ -207,19 +196,15 @@ def _place(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(y=places)
 
 
-def _draw_times(figure: go.Figure, rows: list[Cell], look: Look, logarithmic: bool, device: str) -> None:
-    """Draw a bar or a mark for each row.
-
-    Args:
-        device: short name for the hover texts; empty where one device is shown.
-    """
+def _draw_times(figure: go.Figure, rows: list[Cell], look: Look, logarithmic: bool) -> None:
+    """Draw a bar or a mark for each row."""
     for row in rows:
         style = look.style(row.workload, row.variant)
         bars = error_bars([row.median_ns], color=look.tones.text, thickness=1.2)
         shared = {
             "x": [row.median_ns.value],
             "y": [row.y],
-            "hovertext": _hover(row, device),
+            "hovertext": _hover(row),
             "hoverinfo": "text",
             "error_x": bars,
         }
@@ -230,33 +215,13 @@ def _draw_times(figure: go.Figure, rows: list[Cell], look: Look, logarithmic: bo
             figure.add_bar(orientation="h", width=0.62, marker=marker, **shared)
 
 
-def _draw_beside(figure: go.Figure, rows: list[Cell], look: Look, second: Beside) -> None:
-    """Draw a mark for each row that the second device has too, in one trace, which alone has a name."""
-    places = {row.variant: place for place, row in enumerate(rows)}
-    marks = records(second.frame)
-    colors = [look.style(mark.workload, mark.variant).color for mark in marks]
-    figure.add_scatter(
-        x=[mark.median_ns.value for mark in marks],
-        y=[rows[places[mark.variant]].y for mark in marks],
-        mode="markers",
-        cliponaxis=False,
-        name=text(second.names[1]),
-        marker={"symbol": "diamond-open", "size": 13, "color": colors, "line": {"width": 1.8}},
-        customdata=[places[mark.variant] for mark in marks],
-        hovertext=[_hover(mark, second.names[1], second.names[0]) for mark in marks],
-        hoverinfo="text",
-    )
-
-
-def answering(
-    frame: pd.DataFrame, look: Look, scale: Scale, pinned: Mapping[tuple[str, str], Change] | None, beside: Beside | None
-) -> Chart:
+def answering(frame: pd.DataFrame, look: Look, scale: Scale, pinned: Mapping[tuple[str, str], Change] | None) -> Chart:
     """The chart of `ladder` for a page: the whole row of a variant answers to the pointer, by a bar that is not seen. The `customdata`
     of a row is its place among the rows of `data` with samples.
     """
-    chart = ladder(frame, look, scale, pinned, beside)
+    chart = ladder(frame, look, scale, pinned)
     figure = chart.figure
-    rows = [trace for trace in figure.data if trace.name is None]
+    rows = list(figure.data)
     for place, row in enumerate(rows):
         row.customdata = [place]
     times = [row.x[0] for row in rows]
@@ -388,14 +353,9 @@ def _labels(rows: list[Cell], look: Look) -> list[str]:
     ]
 
 
-def _hover(row: Cell, device: str, over: str = "") -> str:
-    """The hover text of a bar, or of a mark of the second device, which tells its time `over` that of the first."""
-    figures = [("device", device)] if device else []
-    figures.append(("median", format_estimate(row.median_ns, format_duration)))
-    if over:
-        if row.ratio.known:
-            figures.append((f"over the {over}", f"{format_estimate(row.ratio, format_ratio)} the time"))
-        return hover(row, *figures, *([share_of_floor(row)] if row.percent_of_floor.known else []))
+def _hover(row: Cell) -> str:
+    """The hover text of a bar."""
+    figures = [("median", format_estimate(row.median_ns, format_duration))]
     if row.gb_per_s.known:
         figures.append(("bandwidth", format_rate(row.gb_per_s.value)))
     if row.gflop_per_s.known:

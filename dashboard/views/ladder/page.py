@@ -6,10 +6,9 @@ from typing import Any, Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.compare import side_by_side, suspect, within_run
+from warpladder.dashboard.compare import suspect, within_run
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_index import ListedRun
-from warpladder.dashboard.ui import ideas, other_device, pages, pinned, runs, source, state, widgets
+from warpladder.dashboard.ui import ideas, pages, pinned, runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import errors
@@ -28,13 +27,13 @@ def draw(run: store.Run) -> None:
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
         timing = widgets.choose_timing(run, workload)
-        shown = state.choose("show", "Show", _SHOWN)
+        errors_known = runs.ask(run, queries.has_errors, workload)
+        shown = state.choose("show", "Show", _SHOWN) if errors_known else "rungs"
         scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
-        other = other_device.choose_beside(run, workload) if shown == "rungs" else None
     if shown == "error":
         _error_and_time(run, workload, case, timing)
     else:
-        _rungs(run, workload, case, timing, scale, other)
+        _rungs(run, workload, case, timing, scale)
 
 
 def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) -> None:
@@ -47,7 +46,7 @@ def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) ->
     widgets.show_chart(widgets.drawn(errors.error_and_time, frame, runs.look_of(run, widgets.theme())))
 
 
-def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: charts.Scale, other: ListedRun | None) -> None:
+def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: charts.Scale) -> None:
     frame = runs.ask(run, queries.ladder, workload, case, timing)
     if not (frame["n"] > 0).any():
         widgets.nothing(
@@ -59,18 +58,8 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     # The style sheet of the pages puts them one below the other in a narrow window.
     wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
     left, right = st.container(key="side-by-side").columns([15, 7] if wide else [13, 9], gap="medium")
-    beside = None
-    if other:
-        rows = runs.ask_both(run, runs.as_recorded(other.run), queries.beside, workload, case, timing)
-        beside = other_device.beside(run, other, rows)
     with left:
-        if other and beside and beside.frame.empty:
-            other_device.lacks(other, workload, timing, case, case)
-        elif other and beside:
-            found = other_device.compared(run, other, workload, timing)
-            if losers := side_by_side.losers_of_case(found, case, beside.names):
-                st.caption(plain(losers))
-        chart = widgets.drawn(charts.answering, frame, runs.look_of(run, widgets.theme()), scale, changes, beside)
+        chart = widgets.drawn(charts.answering, frame, runs.look_of(run, widgets.theme()), scale, changes)
         timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()
         widgets.show_chart(chart, on_click=lambda place: state.pick("variant", timed[int(place)]))
         st.caption("Click a row for the source of its variant.")

@@ -5,10 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, add_energy, precisions, with_gains, with_speedups
 from warpladder.dashboard.core import why
-from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Timing, records, with_estimates
+from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Timing
 from warpladder.dashboard.core.cells import best_config, cells, in_timing, is_trusted, select
 from warpladder.dashboard.core.run_data import RunData
 
@@ -32,24 +31,6 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     frame = add_energy(with_speedups(data, workload, timing, frame), data, workload, case)
     frame = with_gains(data, workload, case, timing, frame)
     return _against_leaders(data, workload, case, timing, frame)
-
-
-def beside(data: RunData, other: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
-    """The variants of `ladder` that a run of a second device timed too.
-
-    Args:
-        other: the run of the second device.
-
-    Returns:
-        Rows of `ladder` of the other run with the estimate `ratio`, of the time over that of the variant on the first device; see
-        `levels.ratio`.
-    """
-    here = {row.variant: row for row in records(ladder(data, workload, case, timing)) if row.n}
-    frame = ladder(other, workload, case, timing)
-    frame = frame[(frame["n"] > 0) & frame["variant"].isin(list(here))].reset_index(drop=True)
-    ratio = side_by_side.ratios(data, other, workload)
-    figures = [ratio(here[row.variant], row) for row in records(frame)]
-    return with_estimates(frame, "ratio", figures)
 
 
 #: Variant, config, and median in nanoseconds.
@@ -147,6 +128,12 @@ def _without_samples(every: pd.DataFrame, workload: str, case: str, timing: Timi
     usable = of_case.loc[of_case["status"] == "ok", "variant"].unique()
     failed = of_case[~of_case["variant"].isin(usable) & (of_case["n"] == 0)]
     return failed.drop_duplicates("variant")
+
+
+def has_errors(data: RunData, workload: str) -> bool:
+    """Whether the error of a variant is known."""
+    of_workload = data.results[data.results["workload"] == workload]
+    return bool(of_workload["rel_l2_error"].notna().any())
 
 
 def error_and_time(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:

@@ -1,0 +1,20 @@
+"""The rows of Ladder answer to the pointer."""
+
+from pathlib import Path
+
+from tests.synthetic import made_runs
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.ladder import chart, query
+from warpladder.data import store
+
+
+def test_a_click_anywhere_on_a_row_is_about_its_variant(tmp_path: Path) -> None:
+    data = load(store.open_run(made_runs.write(tmp_path, rounds=8, workloads=("conv2d",))))
+    frame = query.ladder(data, "conv2d", "n=2048", Timing("device", "cold"))
+    drawn = chart.answering(frame, look(data), "auto", None)
+    *rows, unseen = drawn.figure.data
+    assert [row.customdata[0] for row in rows] == list(unseen.customdata) == list(range((drawn.data["n"] > 0).sum()))
+    assert [row.y[0] for row in rows] == list(unseen.y)
+    assert drawn.figure.layout.barmode == "overlay", "else bars are beside their names"
