@@ -89,6 +89,7 @@ class Need(StrEnum):
 
     NOTHING = "nothing"
     TIMES = "times", ("samples",)
+    SIZES = "times at several sizes", ("samples",)
     PAIR = "times, and another run of the workload to compare with", ("samples",)
     HISTORY = "times of one workload in several runs", ("samples",)
     DEVICES = "times of a workload that another device has too", ("samples",)
@@ -113,7 +114,9 @@ OF_TRACES: Final = frozenset((Need.TRACE, Need.CALLS, Need.COPIES, Need.OPERATOR
 
 
 #: What a page of variants needs, and a page of GPU kernels.
-OF_WORKLOADS: Final = frozenset((Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPUS, Need.KERNELS, Need.INSIDE))
+OF_WORKLOADS: Final = frozenset(
+    (Need.TIMES, Need.SIZES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPUS, Need.KERNELS, Need.INSIDE)
+)
 OF_GPU: Final = frozenset((Need.GPU_TIMES, Need.KERNELS, Need.INSIDE))
 
 
@@ -156,6 +159,8 @@ class Facts:
         """Whether the run has what a page needs."""
         if need is Need.GPUS:
             return self.gpus > 1 and self.timed
+        if need is Need.SIZES:
+            return self.timed and any(each.cases > 1 for each in self.workloads.values())
         if need is Need.PUBLISHED:
             return self.timed and not self.workloads.keys().isdisjoint(figures.compared())
         return not need.tables or not self.tables.isdisjoint(need.tables)
@@ -391,7 +396,7 @@ def _place(each: ListedRun, need: Need) -> int:
     """Smaller for a run that comes before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES, Need.PUBLISHED):
+    if need in (Need.TIMES, Need.SIZES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES, Need.PUBLISHED):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 

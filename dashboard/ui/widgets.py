@@ -48,7 +48,7 @@ _LINKED: Final = 5  # of runs that a page leads to
 #: Characters of a kernel's name in a table.
 _KERNEL_CHARACTERS: Final = 26
 #: The part of the figures of a column that may have fewer than two digits.
-_CUT_SHORT: Final = 0.2
+_CUT_SHORT: Final = 0.1
 #: A longer table is scrolled.
 _MOST_ROWS: Final = 12
 _TABLE_PX: Final = 450
@@ -435,7 +435,7 @@ def table(frame: pd.DataFrame, **options: Any) -> Any:
 
 
 def _aligned(column: Any, values: "pd.Series[Any]") -> Any:
-    """The configuration of a column, with decimals in place of significant digits (`%.4g`), where they leave four in five figures two digits
+    """The configuration of a column, with decimals in place of significant digits (`%.4g`) where they leave nine in ten figures two digits
     or more."""
     style = (column.get("type_config") or {}).get("format") if isinstance(column, dict) else None
     digits = re.fullmatch(r"%\.(\d)g", style or "")

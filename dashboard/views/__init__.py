@@ -25,8 +25,8 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         View(
             "Sizes",
             (
-                Section("sizes", "Sizes", topic="comparisons", of="timing"),
-                Section("sizes.ship", "Which to ship", topic="comparisons", of="timing"),
+                Section("sizes", "Sizes", Need.SIZES, topic="comparisons", of="timing"),
+                Section("sizes.ship", "Which to ship", Need.SIZES, topic="comparisons", of="timing"),
             ),
         ),
         View(

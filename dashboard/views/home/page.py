@@ -14,7 +14,7 @@ from warpladder.dashboard.compare import versions
 from warpladder.dashboard.compare.changes import NotComparable, sentence
 from warpladder.dashboard.compare.overview import Line
 from warpladder.dashboard.compare.within_run import word
-from warpladder.dashboard.core import counted, counters, run_index
+from warpladder.dashboard.core import cells, counted, counters, run_index
 from warpladder.dashboard.core.cell import Cell, Timing
 from warpladder.dashboard.core.numbers import (
     NOTHING,
@@ -118,8 +118,10 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
             todo = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor: see what limits {worst.variant}."
             where = ("why", "Why →") if runs.load(run).on_gpu else ("ladder.roofline", "Roofline →")
             _fact("Next:", todo, *where, **state.link(workload=worst.workload))
-        words, first = "the variant for each size, with the code that chooses.", own[0].line.best.workload
-        _fact("Ship:", words, "sizes.ship", "Which to ship →", **state.link(workload=first))
+        of_sizes = (each.line.best.workload for each in own)
+        if first := next((name for name in of_sizes if len(runs.ask(run, cells.timed_cases, name)) > 1), None):
+            words = "the variant for each size, with the code that chooses."
+            _fact("Ship:", words, "sizes.ship", "Which to ship →", **state.link(workload=first))
     pinned.show_run(run)
 
 

@@ -40,14 +40,14 @@ def draw(run: store.Run) -> None:
         )
         after = _choose("after", "Profile after", _others(run), "A later profile of the program, with operations replaced.")
     found = runs.ask(run, _found, profile, recording)
-    if recording is None:
-        st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
-        option = "" if profile.rank is None else f" --rank {profile.rank}"
-        st.code(_RECORD.format(f"{profile.run.run.run_id}{option}"), language="bash")
     if len(found.stages) > 1:
         widgets.show_chart(widgets.drawn(charts.waterfall, found.stages, found.forecast, runs.look_of(run, widgets.theme())))
     else:
         st.markdown(f"## {plain(queries.headline(found.forecast))}")
+    if recording is None:
+        st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
+        option = "" if profile.rank is None else f" --rank {profile.rank}"
+        st.code(_RECORD.format(f"{profile.run.run.run_id}{option}"), language="bash")
     hosts = Hosts.of(program)
     for sentence in advice(hosts):
         st.info(plain(f"{sentence[0].upper()}{sentence[1:]}."))

@@ -14,7 +14,7 @@ from warpladder.data import store
 
 _TOPICS: Final = {
     "roofs": "Speed of light",
-    "occupancy": "Occupancy",
+    "occupancy": "Achieved occupancy",
     "memory": "Memory",
     "stalls": "Warp stalls",
     "rules": "Rules",
