@@ -108,13 +108,13 @@ def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Ma
 
 
 def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
-    from warpladder.collectors.cupti.report import CapturedReport
+    from warpladder.collectors.cupti.trace import CapturedTrace
     from warpladder.collectors.trace.notes import Notes
     from warpladder.collectors.trace.tables import add_trace
 
-    report, notes = CapturedReport(captured), Notes()
-    retimed, trace_diagnostics = add_trace(writer, report, samples.to_pandas(), notes)
+    trace, notes = CapturedTrace(captured), Notes()
+    retimed, trace_diagnostics = add_trace(writer, trace, samples.to_pandas(), notes)
     notes.count(
-        "error", Source.DROPPED, "CUPTI dropped {} records because its buffers were full; their times are lost", report.dropped
+        "error", Source.DROPPED, "CUPTI dropped {} records because its buffers were full; their times are lost", trace.dropped
     )
     return conform("samples", retimed), [*notes.finish(), *trace_diagnostics]

@@ -19,8 +19,8 @@ from tests.emulator import emulator
 from tests.workloads.declared import emulation_cases, inputs_and_outputs, kernels
 from warpladder import Run
 from warpladder.__main__ import command as command_line
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import ReportError
 from warpladder.commands.common import Commands
 from warpladder.dashboard.ui import template
 from warpladder.data import schema, store

@@ -1,7 +1,6 @@
-"""Captures CUPTI's activity records of this process, as columns with the names of a report of Nsight Systems.
+"""Captures CUPTI's activity records of this process, as columns of the model of a trace.
 
-A captured batch is a dictionary, table -> columns. It holds texts as strings; `warpladder.collectors.cupti.report` numbers
-them.
+A captured batch is a dictionary, table of the model -> columns, which `warpladder.collectors.cupti.trace` joins.
 """
 
 import os
@@ -14,18 +13,20 @@ import numpy as np
 from cupti import cupti
 
 from warpladder.collectors.core.demangle import demangled, short_name
+from warpladder.collectors.trace import model
+from warpladder.collectors.trace.cupti_words import COPY_KINDS, MEMORY_KINDS, MIGRATIONS
 
 Batch = dict[str, dict[str, list[Any]]]
+#: The table of a batch with the number of records that CUPTI dropped.
+DROPPED: Final = "dropped"
 
 #: About 300,000 records. CUPTI delivers a buffer when it is full, and converting its records would disturb timings on the host.
 #: With a buffer of this size, it happens between cases.
 _BUFFER_BYTES: Final = 64 << 20
-_PUSH_POP, _DOMAIN = 59, 75
 _KINDS: Final = cupti.ActivityKind
 _TRACED: Final = (_KINDS.CONCURRENT_KERNEL, _KINDS.MEMCPY, _KINDS.MEMSET, _KINDS.RUNTIME, _KINDS.DRIVER, _KINDS.MARKER)
 _DRIVER_API, _RUNTIME_API = 1, 2  # CUpti_CallbackDomain
 _MARKER_START, _MARKER_END = 2, 4  # CUpti_ActivityFlag; cupti-python defines only the first
-_PROCESS_SHIFT: Final = 24
 
 
 class CuptiCapture:
@@ -33,7 +34,7 @@ class CuptiCapture:
 
     def __init__(self) -> None:
         self._rows: dict[int, list[tuple[Any, ...]]] = {int(kind): [] for kind in _TRACED}
-        self._process = os.getpid() << _PROCESS_SHIFT
+        self._process = os.getpid()
         cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._completed)
         cupti.set_thread_id_type(int(cupti.ActivityThreadIdType.SYSTEM))
         for kind in _TRACED:
@@ -51,13 +52,12 @@ class CuptiCapture:
         dropped = np.zeros(1, np.uint64)
         cupti.activity_get_num_dropped_records(0, 0, dropped.ctypes.data)
         batch = {
-            "StringIds": {},
-            "CUPTI_ACTIVITY_KIND_KERNEL": _columns(_KERNEL, self._rows[_KINDS.CONCURRENT_KERNEL]),
-            "CUPTI_ACTIVITY_KIND_MEMCPY": _columns(_COPY, self._rows[_KINDS.MEMCPY]),
-            "CUPTI_ACTIVITY_KIND_MEMSET": _columns(_SET, self._rows[_KINDS.MEMSET]),
-            "CUPTI_ACTIVITY_KIND_RUNTIME": _columns(_CALL, self._calls()),
-            "NVTX_EVENTS": _columns(_RANGE, self._ranges()),
-            "DROPPED": {"records": [int(dropped[0])]},
+            model.KERNELS: _columns(_KERNEL, self._rows[_KINDS.CONCURRENT_KERNEL]),
+            model.COPIES: _columns(_COPY, self._rows[_KINDS.MEMCPY]),
+            model.SETS: _columns(_SET, self._rows[_KINDS.MEMSET]),
+            model.API_CALLS: _columns(_CALL, self._calls()),
+            model.RANGES: _columns(_RANGE, self._ranges()),
+            DROPPED: {"records": [int(dropped[0])]},
         }
         self._rows = {kind: [] for kind in self._rows}
         return batch
@@ -75,64 +75,64 @@ class CuptiCapture:
     def _calls(self) -> list[tuple[Any, ...]]:
         """Return the calls to the runtime, and the calls to the driver that the runtime did not make."""
         runtime = self._rows[_KINDS.RUNTIME]
-        of_runtime = {row[_CALL.index("correlationId")] for row in runtime}
-        return runtime + [row for row in self._rows[_KINDS.DRIVER] if row[_CALL.index("correlationId")] not in of_runtime]
+        of_runtime = {row[_CALL.index("correlation")] for row in runtime}
+        return runtime + [row for row in self._rows[_KINDS.DRIVER] if row[_CALL.index("correlation")] not in of_runtime]
 
     def _ranges(self) -> list[tuple[Any, ...]]:
-        """Join markers to ranges, and add one row with the name of each domain."""
-        rows, opened, domains = [], dict[int, Any](), dict[str, int]()
-        for identity, flags, time_ns, thread, name, domain in self._rows[_KINDS.MARKER]:
+        """Join markers to ranges. One that is still open has no end."""
+        rows, opened = [], dict[int, tuple[Any, ...]]()
+        for identity, flags, time_ns, *place in self._rows[_KINDS.MARKER]:
             if flags & _MARKER_START:
-                opened[identity] = (time_ns, thread, name, domains.setdefault(domain, len(domains) + 1) if domain else 0)
+                opened[identity] = (time_ns, *place)
             elif flags & _MARKER_END and identity in opened:
-                start_ns, of_thread, text, number = opened.pop(identity)
-                rows.append((start_ns, time_ns, _PUSH_POP, of_thread, text, number))
-        rows += [(start_ns, None, _PUSH_POP, thread, text, number) for start_ns, thread, text, number in opened.values()]
-        return rows + [(0, None, _DOMAIN, self._process, name, number) for name, number in domains.items()]
+                start_ns, *of_range = opened.pop(identity)
+                rows.append((start_ns, time_ns, *of_range))
+        return rows + [(start_ns, None, *of_range) for start_ns, *of_range in opened.values()]
 
 
+_OF_WORK: Final = ("start_ns", "end_ns", "device", "stream", "correlation", "process")
 _KERNEL: Final = (
-    *("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName"),
-    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory"),
-    *("dynamicSharedMemory", "graphId"),
+    *(*_OF_WORK, "context", "full_name", "name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+    *("registers", "static_shared_bytes", "dynamic_shared_bytes", "graph_id"),
 )
-_COPY: Final = (
-    *("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind", "srcKind", "dstKind"),
-)
-_SET: Final = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind")
-_CALL: Final = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
-_RANGE: Final = ("start", "end", "eventType", "globalTid", "text", "domainId")
+_COPY: Final = (*_OF_WORK, "bytes", "kind", "migrates", "src_memory", "dst_memory")
+_SET: Final = (*_OF_WORK, "bytes", "dst_memory")
+_CALL: Final = ("start_ns", "end_ns", "thread", "correlation", "name")
+_RANGE: Final = ("start_ns", "end_ns", "thread", "text", "domain")
 
 
 def _kernel(record: Any, process: int) -> tuple[Any, ...]:
-    full, short = _names(record.name)
     return (
-        *(record.start, record.end, record.device_id, record.context_id, record.stream_id, record.correlation_id, process),
-        *(full, short, record.grid_x, record.grid_y, record.grid_z, record.block_x, record.block_y, record.block_z),
+        *(*_of_work(record, process), record.context_id, *_names(record.name)),
+        *(record.grid_x, record.grid_y, record.grid_z, record.block_x, record.block_y, record.block_z),
         *(record.registers_per_thread, record.static_shared_memory, record.dynamic_shared_memory, record.graph_id or None),
     )
 
 
 def _copy(record: Any, process: int) -> tuple[Any, ...]:
-    # CUPTI numbers kinds of memory from 1, reports of Nsight Systems from 0.
-    kinds = (record.copy_kind, record.src_kind - 1, record.dst_kind - 1)
-    place = (record.device_id, record.stream_id, record.correlation_id, process)
-    return (record.start, record.end, *place, record.bytes, *kinds)
+    kinds = (COPY_KINDS.get(record.copy_kind), int(record.copy_kind in MIGRATIONS))
+    return (*_of_work(record, process), record.bytes, *kinds, _memory(record.src_kind), _memory(record.dst_kind))
 
 
 def _set(record: Any, process: int) -> tuple[Any, ...]:
-    place = (record.device_id, record.stream_id, record.correlation_id, process)
-    return (record.start, record.end, *place, record.bytes, record.memory_kind - 1)
+    return (*_of_work(record, process), record.bytes, _memory(record.memory_kind))
+
+
+def _of_work(record: Any, process: int) -> tuple[Any, ...]:
+    return (record.start, record.end, record.device_id, record.stream_id, record.correlation_id, process)
+
+
+def _memory(kind: int) -> str | None:
+    return MEMORY_KINDS.get(kind - 1)  # CUPTI numbers kinds of memory from 1, reports of Nsight Systems from 0
 
 
 def _call(record: Any, process: int) -> tuple[Any, ...]:
-    by_driver = record.kind == _KINDS.DRIVER
-    name = _call_name(_DRIVER_API if by_driver else _RUNTIME_API, record.cbid)
-    return (record.start, record.end, int(by_driver), process | record.thread_id, record.correlation_id, name)
+    name = _call_name(_DRIVER_API if record.kind == _KINDS.DRIVER else _RUNTIME_API, record.cbid)
+    return (record.start, record.end, process << model.ID_BITS | record.thread_id, record.correlation_id, name)
 
 
 def _marker(record: Any, process: int) -> tuple[Any, ...]:
-    thread = process | record.object_id.pt.thread_id
+    thread = process << model.ID_BITS | record.object_id.pt.thread_id
     return (record.id, record.flags_, record.timestamp, thread, record.name or "", record.domain or "")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from warpladder.collectors.nsight_systems.payloads import UNKNOWN, Payloads
-from warpladder.collectors.trace.report import process_of, thread_of
+from warpladder.collectors.trace.model import process_of, thread_of
 from warpladder.data import schema, store
 from warpladder.data.arrays import Int64s, coded, integers, numbered, ordered
 from warpladder.data.columns import FAR, MOST_WORK

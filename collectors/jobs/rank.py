@@ -15,7 +15,7 @@ from warpladder.collectors.nsight_systems.parse import import_opened
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.parts import Part, PartOfReport
+from warpladder.collectors.trace.parts import Part
 from warpladder.data import job_tables, schema, store
 from warpladder.data.arrays import NONE, Bools, Int64s, integers, ordered
 from warpladder.data.iterations import Steps, steps_of
@@ -126,9 +126,8 @@ def _import(task: Task, scratch: Path) -> tuple[kineto.Imported, Payloads | None
         one = kineto.OneOf(task.number, task.place) if task.process else None
         return kineto.import_trace(task.path, scratch, "", None, [], notes, one=one), None
     with open_report(task.opened or task.path, task.path.name) as report:
-        part = PartOfReport(report, task.part) if task.part else report
-        payloads = read_payloads(part, notes)
-        run_id = import_opened(part, task.path, scratch, "", None, [], notes)
+        payloads = read_payloads(report, notes, (task.part.process,) if task.part else None)
+        run_id = import_opened(report, task.part, task.path, scratch, "", None, [], notes)
     rank = kineto.rank_in(task.path.name) if task.rank is None else task.rank
     return kineto.Imported(run_id, rank, task.ranks, 0), payloads
 

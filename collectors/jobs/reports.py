@@ -9,10 +9,10 @@ import numpy as np
 
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import exported, open_report
-from warpladder.collectors.trace.device_tables import KERNEL
+from warpladder.collectors.nsight_systems.trace import NsightTrace
+from warpladder.collectors.trace.model import KERNELS, WORK, Trace, as_dictionary, process_of
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.parts import WORK, Part, pairs
-from warpladder.collectors.trace.report import Report, Strings, process_of
+from warpladder.collectors.trace.parts import Part, pairs
 from warpladder.data.communication import is_communication
 from warpladder.errors import Error
 
@@ -58,7 +58,7 @@ def list_parts(task: ToList) -> Listed:
         task.folder.mkdir(parents=True)
         opened = exported(task.path, task.folder)
         with open_report(opened, task.path.name) as report:
-            parts, notes = parts_of(report), Notes()
+            parts, notes = parts_of(NsightTrace(report)), Notes()
             ranks = _ranks(parts, read_payloads(report, notes)) if len(parts) > 1 else ()
             remarks = tuple((row["severity"], f"{task.path.name}: {row['text']}") for row in notes.finish())
             return Listed(task.path, opened, tuple(parts), ranks, remarks)
@@ -94,13 +94,13 @@ def lost(task: ToList) -> Listed:
     )
 
 
-def parts_of(report: Report) -> list[Part]:
-    """The ranks of a report in the order of process and GPU. Raises ReportError: the file is damaged."""
+def parts_of(trace: Trace) -> list[Part]:
+    """The ranks of a trace in the order of process and GPU. Raises ReportError: the file is damaged."""
     devices: dict[int, set[int]] = {}
     for table in WORK:
-        for process, device in _owners(report, table):
+        for process, device in _owners(trace, table):
             devices.setdefault(process, set()).add(device)
-    ranks_of = _ranking_devices(report) if any(len(each) > 1 for each in devices.values()) else {}
+    ranks_of = _ranking_devices(trace) if any(len(each) > 1 for each in devices.values()) else {}
     parts = []
     for process, every in sorted(devices.items()):
         ranking = sorted(ranks_of.get(process, set()))
@@ -114,21 +114,21 @@ def parts_of(report: Report) -> list[Part]:
     return parts
 
 
-def _owners(report: Report, table: str) -> set[tuple[int, int]]:
+def _owners(trace: Trace, table: str) -> set[tuple[int, int]]:
     """The pairs of process and CUDA ordinal that have rows in a table of device work."""
     found: set[tuple[int, int]] = set()
-    for batch in report.batches(table, ["globalPid", "deviceId"]):
+    for batch in trace.batches(table, ("process", "device")):
         found.update(map(tuple, np.unique(pairs(batch), axis=1).T.tolist()))
     return found
 
 
-def _ranking_devices(report: Report) -> dict[int, set[int]]:
+def _ranking_devices(trace: Trace) -> dict[int, set[int]]:
     """By process, the GPUs that it communicates on, else those that it runs kernels on."""
-    strings = Strings(report)
     running: dict[int, set[int]] = {}
     communicating: dict[int, set[int]] = {}
-    for batch in report.batches(KERNEL, ["globalPid", "deviceId", "shortName", "demangledName"]):
-        names = strings.of(batch.column("demangledName" if report.has(KERNEL, "demangledName") else "shortName"))
+    named = "full_name" if trace.has(KERNELS, "full_name") else "name"
+    for batch in trace.batches(KERNELS, ("process", "device", named)):
+        names = as_dictionary(batch[named].fill_null(""))
         communicates = np.array([is_communication(name) for name in names.dictionary.to_pylist()], bool)
         owners = pairs(batch)
         for found, chosen in ((running, slice(None)), (communicating, communicates[names.indices.to_numpy()])):

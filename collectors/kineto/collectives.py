@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.kineto.columns import int_column
+from warpladder.collectors.kineto.columns import int_column, int_columns
 from warpladder.collectors.kineto.events import CollectiveArguments, Event, arguments_of
-from warpladder.data.arrays import Int64s, coded, numbered
+from warpladder.collectors.trace.model import type_of
+from warpladder.data.arrays import Int64s, coded, integers, lookup, numbered
 from warpladder.data.columns import MOST_WORK
 from warpladder.data.communication import element_bytes
 
@@ -23,6 +24,8 @@ from warpladder.data.communication import element_bytes
 _RECORD: Final = "record_param_comms"
 #: Ranges around messages: what is done, and the other rank.
 _NAMED: Final = re.compile(r"nccl:(send|recv) \d+(?:->|<-)(\d+)")
+#: Columns of the kernels of a trace, the first their places in the file.
+OF_KERNELS: Final = ("place", "start_ns", "end_ns", "correlation", "device", "stream", "full_name", "collective")
 #: Columns that are equal for all collectives of a group.
 _OF_GROUP: Final = ("group", "group_ranks", "group_size")
 #: Columns that are equal for all kernels of a collective. Of these, a device has the kernels of a group one after another.
@@ -65,12 +68,13 @@ class Collectives:
             if event.cat == "user_annotation" and (found := _NAMED.fullmatch(str(event.name))):
                 self._named.append(_Message(int(start[place]), found[1] == "send", int(found[2])))
 
-    def with_messages(self, rows: pa.Table, launched: Int64s) -> pa.Table:
+    def with_messages(self, rows: pa.Table, launched: Int64s, base_ns: int) -> pa.Table:
         """The rows with the other ranks of those that send or receive and lack them: of the calls since the launch before.
 
         Args:
             rows: of `gathered`.
-            launched: when each was launched, without `base_ns`.
+            launched: when each was launched.
+            base_ns: what is added to the times of the file.
         """
         lacks = pc.and_(pc.is_null(rows["sends_to"]), pc.is_null(rows["receives_from"]))
         places = np.flatnonzero(pc.and_(lacks, pc.equal(rows["collective"], "sendrecv")).to_numpy(zero_copy_only=False))
@@ -79,7 +83,7 @@ class Collectives:
         if not len(places) or not messages:
             return rows
         places = places[np.argsort(launched[places], kind="stable")]
-        at = np.searchsorted(launched[places], [each.start for each in messages], side="left")
+        at = np.searchsorted(launched[places], [each.start + base_ns for each in messages], side="left")
         names = ("sends_to", "receives_from", "group", "group_ranks")
         columns = {name: rows[name].to_pylist() for name in names}
         for place, each in zip(at.tolist(), messages, strict=True):
@@ -97,39 +101,23 @@ class Collectives:
             rows = rows.set_column(place, name, pa.array(values, pa.string()))
         return rows
 
-    def gather(
-        self,
-        events: Sequence[Event],
-        names: Sequence[str],
-        kinds: Sequence[str],
-        correlation: Int64s,
-        place: Int64s,
-        start: Int64s,
-        end: Int64s,
-    ) -> None:
-        """Add kernels with their names, their collectives, their places in the file and their times in ns."""
+    def gather(self, events: Sequence[Event], place: Int64s) -> None:
+        """Add kernels with their places in the file."""
         if not events:
             return
         arguments = arguments_of(events, CollectiveArguments)
-        stream = int_column([each.stream for each in arguments])
+        numbers = int_columns(arguments, "sequence", "call", "in_elements", "out_elements")
         types = [_word(each.dtype) for each in arguments]
-        inner, outer = (int_column([getattr(each, name) for each in arguments]) for name in ("in_elements", "out_elements"))
-        most = pc.max_element_wise(inner, outer).fill_null(0).to_numpy(zero_copy_only=False)
+        most = pc.max_element_wise(numbers["in_elements"], numbers["out_elements"]).fill_null(0).to_numpy(zero_copy_only=False)
         size = np.array([element_bytes(each) for each in types], np.int64)
-        groups = [_word(each.group) for each in arguments]
         self._parts.append(
             pa.table(
                 {
-                    "correlation": correlation,
+                    **numbers,
                     "place": place,
-                    "collective": pa.array(kinds, pa.string()),
-                    "kernel": pa.array(names, pa.string()),
-                    "group": [group or f"stream {number}" for group, number in zip(groups, stream.to_pylist(), strict=True)],
+                    "group": [_word(each.group) for each in arguments],
                     "group_ranks": [_word(each.group_ranks) for each in arguments],
                     "group_size": int_column([each.group_size for each in arguments]).cast(pa.int32(), safe=False),
-                    "sequence": int_column([each.number for each in arguments]),
-                    "in_elements": inner,
-                    "out_elements": outer,
                     "element_type": types,
                     "group_title": _texts(arguments, "title"),
                     "sends_to": _texts(arguments, "destination"),
@@ -137,44 +125,46 @@ class Collectives:
                     "in_splits": _texts(arguments, "in_splits"),
                     "out_splits": _texts(arguments, "out_splits"),
                     "bytes": np.clip(most * size, 0, MOST_WORK),
-                    "stream": stream,
-                    "start_ns": start,
-                    "end_ns": end,
-                    "device": int_column([each.device for each in arguments]),
-                    "call": int_column([each.call for each in arguments]),
                     "named": [bool(_word(each.collective)) for each in arguments],
                 }
             )
         )
 
-    def only(self, places: Int64s) -> None:
-        """Leave out those at other places in the file."""
-        self._parts = [part.filter(pa.array(np.isin(part.column("place").to_numpy(), places))) for part in self._parts]
-
-    def gathered(self) -> pa.Table | None:
-        """The collectives in the order of their start, with the column `correlation` of the first kernel; None without any.
+    def gathered(self, kernels: pa.Table) -> pa.Table:
+        """The collectives of a trace in the order of their start.
 
         The profiler leaves the arguments of some kernels out. A process group has a stream of its own on each device, so the group of
         such a kernel is the only one that other kernels of its stream have.
+
+        Args:
+            kernels: columns `OF_KERNELS` of those that communicate.
         """
-        return _joined(_with_groups(pa.concat_tables(self._parts).sort_by("start_ns"))) if self._parts else None
+        kernels = kernels.cast(pa.schema([(name, type_of(name)) for name in OF_KERNELS])).rename_columns(
+            {"full_name": "kernel"}
+        )
+        rows = pa.concat_tables(self._parts)
+        rows = rows.take(pa.array(lookup(integers(rows["place"]), integers(kernels["place"]))))
+        for name, column in zip(kernels.column_names[1:], kernels.columns[1:], strict=True):
+            rows = rows.append_column(name, column)
+        return _joined(_with_groups(rows.sort_by("start_ns")))
 
 
 def _with_groups(rows: pa.Table) -> pa.Table:
     columns = {name: rows.column(name).to_pylist() for name in _OF_GROUP}
     stream = list(zip(rows.column("device").to_pylist(), rows.column("stream").to_pylist(), strict=True))
-    lacking = [group == f"stream {number}" for group, (_, number) in zip(columns["group"], stream, strict=True)]
     several = len({device for device, _ in stream}) > 1
     named: dict[Any, set[tuple[Any, ...]]] = {}
-    for number, lacks, *group in zip(stream, lacking, *columns.values(), strict=True):
-        if not lacks:
+    for number, *group in zip(stream, *columns.values(), strict=True):
+        if group[0]:
             named.setdefault(number, set()).add(tuple(group))
-    for place, (number, lacks) in enumerate(zip(stream, lacking, strict=True)):
-        if lacks and len(named.get(number, ())) == 1:
-            for values, value in zip(columns.values(), next(iter(named[number])), strict=True):
-                values[place] = value
-        elif lacks and several:
-            columns["group"][place] = f"stream {number[1]} of GPU {number[0]}"
+    for place, (device, number) in enumerate(stream):
+        if columns["group"][place]:
+            continue
+        groups = named.get((device, number), ())
+        lone = f"stream {number} of GPU {device}" if several else f"stream {number}"
+        found = next(iter(groups)) if len(groups) == 1 else (lone, columns["group_ranks"][place], columns["group_size"][place])
+        for values, value in zip(columns.values(), found, strict=True):
+            values[place] = value
     for name, values in columns.items():
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, name, pa.array(values, rows.schema.field(at).type))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -37,6 +38,11 @@ def numbers(values: Sequence[Any]) -> Int64s:
     return integers(int_column(values))
 
 
+def int_columns(arguments: Sequence[Any], *names: str) -> dict[str, pa.Array]:
+    """Columns of int64 of arguments, by their names."""
+    return {name: int_column(list(map(attrgetter(name), arguments))) for name in names}
+
+
 def narrow(column: pa.Array) -> pa.Array:
     """A column of int64 as int32 where its values have room; a trace may have a hundred million of them."""
     ends = pc.min_max(column)
@@ -62,6 +68,7 @@ class Texts:
 
     def __init__(self) -> None:
         self.of: dict[str, int] = {"": 0}
+        self._all: pa.Array | None = None
 
     def codes(self, values: Sequence[Any]) -> Codes:
         """The number of each text. What is no text is numbered as its text; None as the empty one."""
@@ -74,6 +81,8 @@ class Texts:
         codes: Codes = np.array(numbered, np.int32)[encoded.indices.to_numpy()]
         return codes
 
-    def column(self, codes: Codes) -> pa.Array:
+    def column(self, codes: Codes | pa.Array) -> pa.Array:
         """A text column from numbers."""
-        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(self.of), pa.string()))
+        if self._all is None or len(self._all) < len(self.of):
+            self._all = pa.array(list(self.of), pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(codes), self._all)

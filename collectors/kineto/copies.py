@@ -1,4 +1,4 @@
-"""Directions, memories and sizes of copies."""
+"""Kinds, memories and sizes of copies."""
 
 import re
 from typing import Final, NamedTuple
@@ -14,37 +14,47 @@ _LETTERS: Final = re.compile(r"(?<![A-Z])([HDAPMS])(?:to|2)([HDAPMS])(?![A-Za-z]
 _WORDS: Final = re.compile(r"(?i)(host|device|peer)_?to_?(host|device|peer)")
 _MEMORY_PAIR: Final = re.compile(r"([\w ]+) ?-> ?([\w ]+)")
 _MEMORY_DETAILS: Final = re.compile(r"kind_src:(\w+) kind_dst:(\w+)")
-#: CUpti_ActivityMemcpyKind by letters. `M` is memory of the host that CUDA or an XPU does not know, `S` is shared with the device.
-_CODES: Final = {
-    "HD": 1, "DH": 2, "HA": 3, "AH": 4, "AA": 5, "AD": 6, "DA": 7, "DD": 8, "HH": 9, "PP": 10,
-    "MD": 1, "MS": 1, "HS": 1, "DM": 2, "SM": 2, "SH": 2, "MH": 9, "HM": 9, "MM": 9, "DS": 8, "SD": 8, "SS": 8,
-}  # fmt: skip
-UNKNOWN: Final = 0
-#: ENUM_CUDA_MEM_KIND by the words of memories.
-_MEMORIES: Final = {"pageable": 0, "pinned": 1, "device": 2, "array": 3, "managed": 4, "memory": 0, "shared": 4}
-_LETTER_OF: Final = {0: "H", 1: "H", 2: "D", 3: "A", 4: "S"}
+#: Kinds of copies by letters: host, device, array, peer, `M` for memory of the host that CUDA or an XPU does not know, `S` for what the host
+#: shares with the device.
+_KINDS: Final = {
+    **dict.fromkeys(("HD", "HA", "MD", "MS", "HS"), "h2d"),
+    **dict.fromkeys(("DH", "AH", "DM", "SM", "SH"), "d2h"),
+    **dict.fromkeys(("DD", "AA", "AD", "DA", "DS", "SD", "SS"), "d2d"),
+    **dict.fromkeys(("HH", "MH", "HM", "MM"), "h2h"),
+    "PP": "p2p",
+}
+#: Memories by the words of traces, with their letter.
+_MEMORIES: Final = {
+    "pageable": ("pageable", "H"),
+    "pinned": ("pinned", "H"),
+    "device": ("device", "D"),
+    "array": ("array", "A"),
+    "managed": ("managed", "S"),
+    "memory": ("pageable", "H"),
+    "shared": ("managed", "S"),
+}
+_UNKNOWN: Final = (None, "")
 
 
 class Copy(NamedTuple):
-    """Codes of Nsight Systems for a copy's direction, and for the memories that it is from and to."""
+    """The kind of a copy, and the memories that it is from and to. None where it is not known."""
 
-    direction: int
-    source: int | None = None
-    target: int | None = None
+    kind: str | None
+    source: str | None = None
+    target: str | None = None
 
 
-def codes_of_copy(name: str, kind: str = "") -> Copy:
-    """The codes of a copy from its name, or from the kind in its arguments. Another direction than those known is `UNKNOWN`."""
-    pair = _MEMORY_PAIR.search(name.partition("(")[2]) or _MEMORY_DETAILS.search(kind)
-    source, target = (_MEMORIES.get(pair[side].strip().lower()) for side in (1, 2)) if pair else (None, None)
-    for text in (name, kind):
-        if letters := _LETTERS.search(text):
-            return Copy(_CODES.get(letters[1] + letters[2], UNKNOWN), source, target)
-        if words := _WORDS.search(text):
-            return Copy(_CODES.get((words[1][0] + words[2][0]).upper(), UNKNOWN), source, target)
-    if source is not None and target is not None:
-        return Copy(_CODES.get(_LETTER_OF[source] + _LETTER_OF[target], UNKNOWN), source, target)
-    return Copy(UNKNOWN, source, target)
+def copy_of(name: str, details: str = "") -> Copy:
+    """A copy from its name, or from the details in its arguments."""
+    pair = _MEMORY_PAIR.search(name.partition("(")[2]) or _MEMORY_DETAILS.search(details)
+    (source, begin), (target, end) = (
+        _MEMORIES.get(pair[side].strip().lower(), _UNKNOWN) if pair else _UNKNOWN for side in (1, 2)
+    )
+    for text in (name, details):
+        found = _LETTERS.search(text) or _WORDS.search(text)
+        if found:
+            return Copy(_KINDS.get(f"{found[1][0]}{found[2][0]}".upper()), source, target)
+    return Copy(_KINDS.get(begin + end), source, target)
 
 
 class Sizes:

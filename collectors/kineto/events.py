@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from warpladder.collectors.kineto.mended import NotMended, mended
 from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data.arrays import Bools, Floats, Int64s
 
 #: Bytes of text that are decoded at once, and the most that one event may have.
@@ -42,7 +42,7 @@ _DAMAGE: Final = (msgspec.MsgspecError, NotMended, RecursionError, UnicodeDecode
 
 
 class DeviceArguments(msgspec.Struct, gc=False):
-    """The arguments of a kernel, copy or set."""
+    """The arguments of a kernel, copy or set. Those that become columns of a trace have the names of the columns."""
 
     correlation: Any = None
     stream: Any = None
@@ -51,13 +51,13 @@ class DeviceArguments(msgspec.Struct, gc=False):
 
 
 class KernelArguments(DeviceArguments, gc=False):
-    """The arguments of a kernel."""
+    """The arguments of a kernel. The profiler does not tell static from dynamic shared memory."""
 
     grid: Any = None
     block: Any = None
-    graph: Any = msgspec.field(default=None, name="graph id")
+    graph_id: Any = msgspec.field(default=None, name="graph id")
     registers: Any = msgspec.field(default=None, name="registers per thread")
-    shared_memory: Any = msgspec.field(default=None, name="shared memory")
+    dynamic_shared_bytes: Any = msgspec.field(default=None, name="shared memory")
     collective: Any = msgspec.field(default=None, name="Collective name")
 
 
@@ -68,12 +68,10 @@ class CopyArguments(DeviceArguments, gc=False):
     kind: Any = None
 
 
-class CollectiveArguments(msgspec.Struct, gc=False):
-    """The further arguments of a communication kernel."""
+class CollectiveArguments(DeviceArguments, gc=False):
+    """The arguments of a communication kernel, or of the call for it."""
 
-    stream: Any = None
     dtype: Any = None
-    device: Any = None
     collective: Any = msgspec.field(default=None, name="Collective name")
     call: Any = msgspec.field(default=None, name="External id")
     in_elements: Any = msgspec.field(default=None, name="In msg nelems")
@@ -81,7 +79,7 @@ class CollectiveArguments(msgspec.Struct, gc=False):
     group: Any = msgspec.field(default=None, name="Process Group Name")
     group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
     group_size: Any = msgspec.field(default=None, name="Group size")
-    number: Any = msgspec.field(default=None, name="Seq")
+    sequence: Any = msgspec.field(default=None, name="Seq")
     title: Any = msgspec.field(default=None, name="Process Group Description")
     source: Any = msgspec.field(default=None, name="Src Rank")
     destination: Any = msgspec.field(default=None, name="Dst Rank")
@@ -89,13 +87,20 @@ class CollectiveArguments(msgspec.Struct, gc=False):
     out_splits: Any = msgspec.field(default=None, name="Out split size")
 
 
+class WaitArguments(DeviceArguments, gc=False):
+    """The arguments of a wait of a stream or of the host, which the profiler writes with `enable_cuda_sync_events=True`."""
+
+    event_stream: Any = msgspec.field(default=None, name="wait_on_stream")
+    event_correlation: Any = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
+
+
 class MemoryArguments(msgspec.Struct, gc=False):
     """The arguments of an event of an allocator."""
 
     kind: Any = msgspec.field(default=None, name="Device Type")
     device: Any = msgspec.field(default=None, name="Device Id")
-    allocated: Any = msgspec.field(default=None, name="Total Allocated")
-    reserved: Any = msgspec.field(default=None, name="Total Reserved")
+    bytes: Any = msgspec.field(default=None, name="Total Allocated")
+    reserved_bytes: Any = msgspec.field(default=None, name="Total Reserved")
 
 
 class CallArguments(msgspec.Struct, gc=False):

@@ -278,7 +278,7 @@ def _kernel(arguments: _Arguments, lane: _Lane) -> KernelArguments:
         grid=grid,
         block=block,
         registers=details.get("regs"),
-        shared_memory=sum(map(int, shared)) if shared and all(map(str.isdecimal, shared)) else None,
+        dynamic_shared_bytes=sum(map(int, shared)) if shared and all(map(str.isdecimal, shared)) else None,
     )
 
 

@@ -13,9 +13,9 @@ from warpladder.collectors.kineto.columns import Codes, Texts, int_column, numbe
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
-from warpladder.collectors.trace.report import process_of
+from warpladder.collectors.trace.model import process_of
 from warpladder.data import nesting
-from warpladder.data.arrays import NONE, Bools, Int64s
+from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import Innermost
 
@@ -33,12 +33,6 @@ class Spans:
 
     def gather(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
         self._parts.append((thread, start, end))
-
-    def only(self, processes: Sequence[int]) -> list[Bools]:
-        """Leave out those of other processes. Returns which of each piece are left."""
-        kept = [np.isin(process_of(thread), processes) for thread, _, _ in self._parts]
-        self._parts = [(*(column[mask] for column in part),) for part, mask in zip(self._parts, kept, strict=True)]  # type: ignore[misc]
-        return kept
 
     def all(self, base_ns: int) -> tuple[Int64s, Int64s, Int64s]:
         """All of them, with a number of ns added to the times. Frees the pieces."""
@@ -91,23 +85,15 @@ class Operations:
         time, _ = times_ns([event.ts for event in events])
         self._links[phase].append((numbers([event.id for event in events]), thread, time))
 
-    def only(self, processes: Sequence[int]) -> None:
-        """Leave out what other processes did. `processes` are codes."""
-        kept, of_functions = self._spans.only(processes), self._functions.only(processes)
-        for name, codes in self._codes.items():
-            masks = of_functions if name == "function" else kept
-            self._codes[name] = [part[mask] for part, mask in zip(codes, masks, strict=True)]
-        for name, columns in self._columns.items():
-            self._columns[name] = [part.filter(pa.array(mask)) for part, mask in zip(columns, kept, strict=True)]
-        for name, frames in self._frames.items():
-            self._frames[name] = [part[mask] for part, mask in zip(frames, of_functions, strict=True)]
-        for phase, links in self._links.items():
-            masks = [np.isin(process_of(thread), processes) for _, thread, _ in links]
-            self._links[phase] = [
-                (number[m], thread[m], time[m]) for (number, thread, time), m in zip(links, masks, strict=True)
-            ]
-
-    def table(self, base_ns: int, work: LaunchedWork, ranges: Innermost, by_time: ByTime, threads: Threads) -> pa.Table:
+    def table(
+        self,
+        base_ns: int,
+        work: LaunchedWork,
+        ranges: Innermost,
+        by_time: ByTime,
+        threads: Threads,
+        processes: Sequence[int] | None = None,
+    ) -> pa.Table:
         """The rows of `operations`. Frees what was gathered.
 
         Args:
@@ -115,16 +101,17 @@ class Operations:
             work: all device work of the trace.
             ranges, by_time: finders over the trace's ranges.
             threads: numbers of processes and threads.
+            processes: codes of the processes whose operators are wanted; None for all.
         """
         thread, start, end = self._spans.all(base_ns)
-        order = nesting.order(thread, start, end)
+        order = _ordered(thread, start, end, processes)
         thread, start, end = thread[order], start[order], end[order]
         innermost = Innermost(thread, start, end)
         parent = nesting.parents(thread, end)
         own, launches = _sums(innermost.at(work.thread, work.launched), work.end - work.start, len(order))
         inside = ranges.at(thread, start)
         of_step = by_time.at(thread, start, inside >= 0)
-        forward = self._forward(base_ns, innermost, len(order))
+        forward = self._forward(base_ns, innermost, len(order), processes)
         del innermost
         number = np.arange(len(order))
         codes = {name: np.concatenate(self._codes.pop(name))[order] for name in ("name", *_TEXTS)}
@@ -135,7 +122,7 @@ class Operations:
             {
                 "operation_id": number,
                 "parent_id": _or_null(parent),
-                "process": threads.process_numbers(thread),
+                "process": threads.process_numbers(process_of(thread)),
                 "thread": threads.thread_numbers(thread),
                 "start_ns": start,
                 "end_ns": end,
@@ -144,7 +131,7 @@ class Operations:
                 "sequence": pa.compute.if_else(pa.compute.greater_equal(sequence, 0), sequence, None),
                 "forward_thread": columns["forward_thread"],
                 "forward_id": _or_null(forward),
-                "stack": self._stacks(base_ns, thread, start),
+                "stack": self._stacks(base_ns, thread, start, processes),
                 "launches": pa.array(launches.astype(np.int32)),
                 "self_device_ns": own,
                 "device_ns": _with_inner(own, parent),
@@ -153,14 +140,15 @@ class Operations:
             }
         )
 
-    def _forward(self, base_ns: int, innermost: Innermost, count: int) -> Int64s:
+    def _forward(self, base_ns: int, innermost: Innermost, count: int, processes: Sequence[int] | None) -> Int64s:
         """Operator of the forward pass of each operator of the backward pass."""
         forward = np.full(count, NONE)
         if not self._links["s"] or not self._links["f"]:
             return forward
-        (begin_id, thread, time), (end_id, to_thread, to_time) = (
-            map(np.concatenate, zip(*self._links[phase], strict=True)) for phase in "sf"
-        )
+        ends = [list(map(np.concatenate, zip(*self._links[phase], strict=True))) for phase in "sf"]
+        if processes is not None:
+            ends = [[column[np.isin(process_of(each[1]), processes)] for column in each] for each in ends]
+        (begin_id, thread, time), (end_id, to_thread, to_time) = ends
         source, target = innermost.at(thread, time + base_ns), innermost.at(to_thread, to_time + base_ns)
         order = np.argsort(begin_id, kind="stable")
         place = np.minimum(np.searchsorted(begin_id[order], end_id), len(order) - 1)
@@ -168,12 +156,12 @@ class Operations:
         forward[target[known]] = source[order][place[known]]
         return forward
 
-    def _stacks(self, base_ns: int, thread: Int64s, start: Int64s) -> pa.Array:
+    def _stacks(self, base_ns: int, thread: Int64s, start: Int64s, processes: Sequence[int] | None) -> pa.Array:
         """Functions of Python around each operator, the innermost first."""
         if not self._codes["function"]:
             return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(thread), np.int32)), pa.array([""], pa.string()))
         of_thread, begin, end = self._functions.all(base_ns)
-        order = nesting.order(of_thread, begin, end)
+        order = _ordered(of_thread, begin, end, processes)
         innermost = Innermost(of_thread[order], begin[order], end[order]).at(thread, start)
         names = np.concatenate(self._codes["function"])[order]
         ids, parents = (np.concatenate(self._frames[name])[order] for name in ("function_id", "parent_id"))
@@ -188,6 +176,14 @@ class Operations:
                 place = place_of.get(int(parents[place]))
             found.append("\n".join(frames))
         return codes.column(codes.codes(found)[inverse])
+
+
+def _ordered(thread: Int64s, start: Int64s, end: Int64s, processes: Sequence[int] | None) -> Int64s:
+    """The places of the intervals of some processes, None for all, in the order of `nesting`."""
+    if processes is None:
+        return nesting.order(thread, start, end)
+    own = np.flatnonzero(np.isin(process_of(thread), processes))
+    return np.asarray(own[nesting.order(thread[own], start[own], end[own])])
 
 
 def _json(values: Sequence[msgspec.Raw]) -> Sequence[str]:

@@ -9,23 +9,23 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.kineto.collectives import OF_KERNELS
 from warpladder.collectors.kineto.events import Head
-from warpladder.collectors.kineto.report import KinetoReport
-from warpladder.collectors.trace import device_tables as tables
+from warpladder.collectors.kineto.trace import KinetoTrace
 from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
+from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, SETS, ReportError, Trace, process_of
 from warpladder.collectors.trace.notes import Notes, date_of_file
-from warpladder.collectors.trace.parts import PartOfReport
-from warpladder.collectors.trace.report import Report, ReportError
+from warpladder.collectors.trace.nvtx_table import Ranges
+from warpladder.collectors.trace.parts import Part, PartOfTrace
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
 from warpladder.data.arrays import NONE, Int64s, Places, coded, integers, numbered, occurrence
 from warpladder.data.columns import FAR
-from warpladder.data.iterations import NO_STEPS, Steps, find_steps, launch_times
+from warpladder.data.iterations import Steps, find_steps, launch_times
 from warpladder.data.naming import Naming
 from warpladder.data.store import RunWriter
 
@@ -121,49 +121,55 @@ def import_trace(
         digest: SHA-256 of the file, which is kept with the run.
         one: the process that is imported, of a trace of several.
     """
-    whole = KinetoReport(path, notes)
+    whole = KinetoTrace(path, notes)
     parts = whole.ranks()
     if parts and one is None:
         raise SeveralProcesses(path.name, [part.name for part in parts])
-    report: Report = whole
-    if one:
-        whole.only(parts[one.number])
-        report = PartOfReport(whole, parts[one.number])
-    started = _started(report, path, notes)
-    rank, ranks = (one.rank, 0) if one else rank_of(whole.trace.head, path.name)
+    part = parts[one.number] if one else None
+    trace = PartOfTrace(whole, part) if part else whole
+    started = _started(trace, path, notes)
+    rank, ranks = (one.rank, 0) if one else rank_of(whole.file.head, path.name)
     with open_writer(data_dir, started, label or path.name.split(".")[0], _COMPRESSION_LEVEL) as writer:
-        fill(whole, report, writer, naming, path.name.split(".")[0], rank or 0, notes)
+        _fill(whole, part, trace, writer, naming, path.name.split(".")[0], rank or 0, notes)
         row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label, "source_sha256": digest}
-        writer.append("run", [{**row, **_facts(report, whole.trace.head, started, arguments)}])
+        writer.append("run", [{**row, **_facts(trace, whole.file.head, started, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()
-    seen = whole.trace.head.device_properties
+    seen = whole.file.head.device_properties
     return Imported(writer.run_id, rank, ranks, 0 if one else whole.events, len(seen) if isinstance(seen, list) else 0)
 
 
-def fill(
-    whole: KinetoReport, report: Report, writer: RunWriter, naming: Naming | None, workload: str, rank: int, notes: Notes
+def _fill(
+    whole: KinetoTrace,
+    part: Part | None,
+    trace: Trace,
+    writer: RunWriter,
+    naming: Naming | None,
+    workload: str,
+    rank: int,
+    notes: Notes,
 ) -> None:
-    """Write all tables except run and diagnostics. `report` is the whole one, or a part of it."""
-    written = write_tables(report, writer, naming, workload, notes)
-    launches = _Launches(report)
+    """Write all tables except run and diagnostics. `trace` is the whole one, or a part of it."""
+    written = write_tables(trace, writer, naming, workload, notes)
+    launches = _Launches(trace)
     if whole.operations:
-        operations = whole.operations.table(whole.base_ns, launches.work(), written.innermost, written.by_time, whole.threads)
-        writer.append("operations", operations)
-    gathered = whole.collectives.gathered()
-    if gathered is not None:
-        gathered = _with_true_times(gathered, report)
-        launched = launches.start_of(integers(gathered["correlation"]), _BEFORE) - whole.base_ns
-        gathered = whole.collectives.with_messages(gathered, launched)
-        writer.append("collectives", _collectives(gathered, whole.base_ns, launches, _steps(written.ranges), rank))
+        processes = (part.process, *part.helpers) if part else None
+        found = launches.work(), written.innermost, written.by_time, whole.threads
+        writer.append("operations", whole.operations.table(whole.base_ns, *found, processes))
+    communicate = [batch.filter(batch["collective"].is_valid()) for batch in trace.batches(KERNELS, OF_KERNELS)]
+    if any(map(len, communicate)):
+        gathered = whole.collectives.gathered(pa.Table.from_batches(communicate))
+        launched = launches.start_of(integers(gathered["correlation"]), _BEFORE)
+        gathered = whole.collectives.with_messages(gathered, launched, whole.base_ns)
+        writer.append("collectives", _collectives(gathered, launched, _steps(written.ranges), rank))
 
 
 class _Launches:
     """The calls of a trace, by the correlation of the device work that they launched."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        correlation, thread, start = report.arrays(tables.API, ("correlationId", "globalTid", "start"))
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        correlation, thread, start = trace.arrays(API_CALLS, ("correlation", "thread", "start_ns"))
         self._thread, self._start, self._places = thread, start, Places(correlation)
 
     def find(self, correlation: Int64s) -> Int64s:
@@ -178,47 +184,22 @@ class _Launches:
     def work(self) -> LaunchedWork:
         """All device work with a call."""
         parts = []
-        for table in (tables.KERNEL, tables.COPY, tables.SET):
-            correlation, start, end = self._report.arrays(table, ("correlationId", "start", "end"))
+        for table in (KERNELS, COPIES, SETS):
+            correlation, start, end = self._trace.arrays(table, ("correlation", "start_ns", "end_ns"))
             place = self.find(correlation)
             known = place >= 0
             parts.append((self._thread[place[known]], self._start[place[known]], start[known], end[known]))
         return LaunchedWork(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _with_true_times(gathered: pa.Table, report: Report) -> pa.Table:
-    """The collectives without those that `impossible` leaves out, and with its ends."""
-    if tables.KERNEL not in report.corrections:
-        return gathered
-    end_of: dict[tuple[int, int], int] = {}
-    for batch in report.batches(tables.KERNEL, ("correlationId", "start", "end")):
-        columns = (integers(batch[name]).tolist() for name in ("correlationId", "start", "end"))
-        end_of.update(((correlation, start), end) for correlation, start, end in zip(*columns, strict=True))
-    base = report.origin_ns
-    keys = zip(gathered["correlation"].to_pylist(), gathered["start_ns"].to_pylist(), strict=True)
-    ends = pa.array([end_of.get((correlation, start + base)) for correlation, start in keys], pa.int64())
-    place = gathered.schema.get_field_index("end_ns")
-    return gathered.set_column(place, "end_ns", pc.subtract(ends, base)).filter(ends.is_valid())
+def _steps(ranges: Ranges) -> Steps:
+    return find_steps(ranges.texts, ranges.text, process_of(ranges.thread), ranges.thread, ranges.start, ranges.end)
 
 
-def _steps(pieces: list[pa.Table]) -> Steps:
-    if not pieces:
-        return NO_STEPS
-    ranges = pa.concat_tables([piece.select(["process", "thread", "start_ns", "end_ns", "text"]) for piece in pieces])
-    text, texts = coded(ranges["text"])
-    return find_steps(
-        texts,
-        text,
-        *(integers(ranges[name]) for name in ("process", "thread", "start_ns", "end_ns")),
-    )
-
-
-def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: Steps, rank: int) -> pa.Table:
-    """Rows of `collectives`, not matched yet."""
-    start, end = (integers(gathered[name]) + base_ns for name in ("start_ns", "end_ns"))
-    called = launches.start_of(integers(gathered["correlation"]), _BEFORE)
+def _collectives(gathered: pa.Table, launched: Int64s, steps: Steps, rank: int) -> pa.Table:
+    """Rows of `collectives`, not matched yet. `launched`: when each was launched."""
     stream, _ = numbered(*(integers(gathered[name], -1) for name in ("device", "stream")))
-    iteration = steps.numbers_at(launch_times(start, stream, called, called != _BEFORE))
+    iteration = steps.numbers_at(launch_times(integers(gathered["start_ns"]), stream, launched, launched != _BEFORE))
     groups, _ = coded(gathered["group"])
     rows = gathered.num_rows
     columns = {
@@ -226,8 +207,6 @@ def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: S
         "rank": np.full(rows, rank, np.int32),
         "iteration": pa.array(iteration, mask=iteration < 0),
         "number": occurrence(groups).astype(np.int32),
-        "start_ns": start,
-        "end_ns": end,
     }
     return schema.TABLES["collectives"].completed(columns, rows)
 
@@ -248,15 +227,17 @@ def rank_in(name: str) -> int | None:
     return rank if rank < _MOST_RANKS else None
 
 
-def _started(report: Report, path: Path, notes: Notes) -> datetime:
+def _started(trace: Trace, path: Path, notes: Notes) -> datetime:
     """When the trace begins. Times of older traces count from 1970, those of newer ones from a base that they have."""
-    first = min((integers(batch["start"]).min() for batch in report.batches(tables.API, ("start",)) if len(batch)), default=0)
+    first = min(
+        (integers(batch["start_ns"]).min() for batch in trace.batches(API_CALLS, ("start_ns",)) if len(batch)), default=0
+    )
     return datetime.fromtimestamp(first / 1e9, UTC) if first > _AFTER_2000_NS else date_of_file(path, notes)
 
 
-def _facts(report: Report, head: Head, started: datetime, arguments: Sequence[str]) -> dict[str, Any]:
+def _facts(trace: Trace, head: Head, started: datetime, arguments: Sequence[str]) -> dict[str, Any]:
     """Columns of `run` except run_id, schema_version and label."""
-    parts = [report.arrays(table, ("deviceId",))[0] for table in (tables.KERNEL, tables.COPY)]
+    parts = [trace.arrays(table, ("device",))[0] for table in (KERNELS, COPIES)]
     devices, count = np.unique(np.concatenate(parts), return_counts=True)
     busiest = devices[np.argmax(count)] if len(devices) else 0
     listed = head.device_properties if isinstance(head.device_properties, list) else []
@@ -273,9 +254,9 @@ def _facts(report: Report, head: Head, started: datetime, arguments: Sequence[st
         "memory_bytes": _positive(gpu.get("totalGlobalMem"), 62),
         "cuda_version": f"{version // 1000}.{version % 1000 // 10}" if isinstance(version, int) else "",
         "started_at": started,
-        "collector": report.collector,
+        "collector": trace.collector,
         "collector_version": str(head.cupti_version or head.hip_runtime_version or ""),
-        "source": report.name,
+        "source": trace.name,
     }
 
 

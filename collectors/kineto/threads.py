@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from warpladder.collectors.kineto.events import Event
-from warpladder.collectors.trace.report import ReportError, process_of, thread_of
+from warpladder.collectors.trace.model import ID_BITS, ReportError, thread_of
 from warpladder.data.arrays import Int64s
 from warpladder.data.columns import FAR
 
@@ -16,8 +16,6 @@ Key: TypeAlias = int | str
 
 _INTEGER: Final = re.compile(r"\s*(-?\d{1,18})(?:\.0*)?\s*\Z", re.ASCII)
 _LAST_INTEGER: Final = re.compile(r"(\d{1,18})\D*\Z", re.ASCII)
-#: Bits of a thread in a global id, and of a process.
-_ID_BITS: Final = 24
 
 
 class Threads:
@@ -43,13 +41,13 @@ class Threads:
         pair = process << 32 | _codes([event.tid for event in events], self._thread_keys)
         distinct, inverse = np.unique(pair, return_inverse=True)
         numbered = [self._pairs.setdefault(each, len(self._pairs)) for each in distinct.tolist()]
-        if max(len(self._pairs), len(self._process_codes)) >> _ID_BITS:
+        if max(len(self._pairs), len(self._process_codes)) >> ID_BITS:
             raise ReportError("names more than 16 million threads; it is no trace of a profiler")
-        return np.asarray(process << _ID_BITS | np.array(numbered, np.int64)[inverse.reshape(-1)])
+        return np.asarray(process << ID_BITS | np.array(numbered, np.int64)[inverse.reshape(-1)])
 
-    def process_numbers(self, global_ids: Int64s) -> Int64s:
+    def process_numbers(self, process: Int64s) -> Int64s:
         """The process ids of the trace; of a text or a negative id, its last integer, or another number that no process has."""
-        return np.asarray(_numbers(self.processes, least=0)[process_of(global_ids)])
+        return np.asarray(_numbers(self.processes, least=0)[process])
 
     def thread_numbers(self, global_ids: Int64s) -> Int64s:
         """The same for threads, which may have negative ids."""

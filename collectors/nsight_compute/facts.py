@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Final
 from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
 from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes, date_of_file
-from warpladder.collectors.trace.report import ReportError
 from warpladder.data import files
 from warpladder.data.store import to_json
 

@@ -17,8 +17,8 @@ from warpladder.collectors.nsight_compute import tables
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import MAGIC, read_header, run_facts
 from warpladder.collectors.nsight_compute.tables import ReportedCode, Tables
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import ReportError
 from warpladder.data import files, naming, schema
 from warpladder.data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
 from warpladder.data.names import Source

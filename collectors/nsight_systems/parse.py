@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.nsight_systems.report import Report
 from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.nsight_systems.trace import NsightTrace
 from warpladder.collectors.trace.notes import Notes, date_of_file
-from warpladder.collectors.trace.report import Report
+from warpladder.collectors.trace.parts import Part, PartOfTrace
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
 from warpladder.data.names import Source
@@ -38,11 +40,12 @@ def import_report(
     """
     notes = Notes() if notes is None else notes
     with open_report(path) as report:
-        return import_opened(report, path, data_dir, label, naming, arguments, notes, files.sha256(path))
+        return import_opened(report, None, path, data_dir, label, naming, arguments, notes, files.sha256(path))
 
 
 def import_opened(
     report: Report,
+    part: Part | None,
     path: Path,
     data_dir: Path,
     label: str,
@@ -51,15 +54,17 @@ def import_opened(
     notes: Notes,
     digest: str | None = None,
 ) -> str:
-    """The same for a report that is open, or a part of it.
+    """The same for a report that is open.
 
-    `path` names it and has the date of one that lacks its own. `digest` is the SHA-256 of the file, which is kept with the run.
+    `part` is what is imported of it, None for all. `path` names it and has the date of one that lacks its own. `digest` is the SHA-256 of
+    the file, which is kept with the run.
     """
+    trace = NsightTrace(report)
     started = started_at(report) or date_of_file(path, notes)
     with open_writer(data_dir, started, label or path.stem, _COMPRESSION_LEVEL) as writer:
         take_over_messages(report, notes)
         tell_what_is_not_taken(report, notes)
-        devices = write_tables(report, writer, naming, path.stem, notes).devices
+        devices = write_tables(PartOfTrace(trace, part) if part else trace, writer, naming, path.stem, notes).devices
         row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label, "source_sha256": digest}
         writer.append("run", [{**row, **run_facts(report, started, devices, arguments)}])
         writer.append("diagnostics", notes.finish())

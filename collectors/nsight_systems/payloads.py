@@ -16,7 +16,7 @@ The tables `NVTX_PAYLOAD_SCHEMAS` and `NVTX_PAYLOAD_SCHEMA_ENTRIES` give the fie
 `nvToolsExtPayload.h` of NVTX; the offset of the first field is null. NCCL names its fields in `nvtx_payload_schemas.h`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -25,9 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.collectors.nsight_systems.report import Report
+from warpladder.collectors.trace.model import process_of
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import Report
-from warpladder.data.arrays import Int64s
+from warpladder.data.arrays import Int64s, integers
 from warpladder.data.names import Source
 
 UNKNOWN: Final = -1
@@ -78,12 +79,14 @@ class _Layout(NamedTuple):
     fields: dict[str, tuple[int, np.dtype[Any]]]
 
 
-def read_payloads(report: Report, notes: Notes) -> Payloads:
-    """The payloads of NCCL's ranges; none where the report has none. Raises ReportError: the file is damaged."""
+def read_payloads(report: Report, notes: Notes, processes: Sequence[int] | None = None) -> Payloads:
+    """The payloads of NCCL's ranges, of some processes or of all; none where the report has none. Raises ReportError: the file is damaged."""
     layouts = _layouts(report)
     parts: list[dict[str, Int64s]] = [{name: np.empty(0, np.int64) for name in _NAMES}]
     if layouts and report.has("NVTX_EVENTS", "binaryData"):
         for batch in report.batches("NVTX_EVENTS", ["start", "globalTid", "domainId"], ["binaryData"]):
+            if processes is not None:
+                batch = batch.filter(pa.array(np.isin(process_of(integers(batch["globalTid"])), processes)))
             parts += _decoded(batch, layouts, notes)
     found = Payloads(**{name: np.concatenate([part[name] for part in parts]) for name in _NAMES})
     if layouts and not len(found):

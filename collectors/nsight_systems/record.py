@@ -17,6 +17,7 @@ from warpladder.collectors.core.under_tool import begin, finish, record_inside, 
 from warpladder.collectors.nsight_systems.entry import NSYS, profile_command
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.nsight_systems.trace import NsightTrace
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.tables import add_trace
 from warpladder.data.naming import Naming
@@ -53,7 +54,7 @@ def record(
                 )
             with open_report(report_file) as report:
                 notes = Notes()
-                samples, trace_diagnostics = add_trace(into, report, run.table("samples"), notes)
+                samples, trace_diagnostics = add_trace(into, NsightTrace(report), run.table("samples"), notes)
                 take_over(run, into, label, NAME, NSYS.version, arguments)
                 into.append("samples", samples)
                 into.append("diagnostics", [*run.records("diagnostics"), *notes.finish(), *trace_diagnostics])

@@ -20,7 +20,8 @@ import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
 
 from warpladder.collectors.nsight_systems.entry import NSYS
-from warpladder.collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
+from warpladder.collectors.nsight_systems.report import TEXT_LIMIT, Report
+from warpladder.collectors.trace.model import BATCH_ROWS, Columns, ReportError
 from warpladder.data import files, store
 from warpladder.data.store.errors import first_line
 

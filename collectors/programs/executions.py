@@ -12,12 +12,11 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.nvtx_ranges import DOMAIN as OURS
 from warpladder.collectors.core.nvtx_ranges import sample_text
 from warpladder.collectors.trace import attribution
-from warpladder.collectors.trace.device_tables import API, COPY, KERNEL, SET
+from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, RANGES, SETS, Trace, arrays_of, process_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import read_ranges
-from warpladder.collectors.trace.report import Report, Strings, process_of
-from warpladder.data import naming
-from warpladder.data.arrays import Int64s
+from warpladder.data import naming, schema
+from warpladder.data.arrays import Int64s, integers
 from warpladder.data.names import Phase
 
 #: Domain of the ranges that the runner opens around executions; they are not taken over.
@@ -25,13 +24,8 @@ DOMAIN: Final = "warpladder programs"
 _EXECUTION: Final = re.compile(r"execution=(\d{1,9})")
 _HOW: Final = Pass("operation", "hot")
 
-_NVTX: Final = "NVTX_EVENTS"
-_INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainId")
-_RANGE, _DOMAIN_CREATED = 59, 75
-#: Number of our domain in every process; the profiler counts domains from 1.
-_NUMBER: Final = 1 << 30
-#: Kinds of copies (CUpti_ActivityMemcpyKind) -> phase.
-_COPIES: Final = {1: Phase.H2D, 2: Phase.D2H}
+#: Kinds of copies -> phase.
+_COPIES: Final = {"h2d": Phase.H2D, "d2h": Phase.D2H}
 #: In place of a time that is missing.
 _NONE: Final = np.iinfo(np.int64).min
 
@@ -41,8 +35,8 @@ def execution_text(number: int) -> str:
     return f"execution={number}"
 
 
-class ProgramsReport(Report):
-    """A report of `warpladder.collectors.programs.traced`, with this project's ranges around the work of each
+class ProgramsTrace(Trace):
+    """A trace of `warpladder.collectors.programs.traced`, with this project's ranges around the work of each
     execution. Raises ReportError: the file is damaged.
 
     Every thread of a program that called CUDA or opened a range during an execution gets the four ranges workload > case >
@@ -50,15 +44,15 @@ class ProgramsReport(Report):
     ranges of the process that started the programs are left out.
 
     Args:
-        inner: the report.
+        inner: the trace.
         cells: cell and round of each execution, by its number.
     """
 
-    def __init__(self, inner: Report, cells: Sequence[tuple[Cell, int]]) -> None:
-        columns = {**inner.columns, _NVTX: inner.columns.get(_NVTX, frozenset()) | {*_INTEGERS, "text"}}
-        super().__init__(inner.name, columns, inner.remarks)
+    def __init__(self, inner: Trace, cells: Sequence[tuple[Cell, int]]) -> None:
+        of_ranges = frozenset(("thread", "start_ns", "end_ns", "text", "domain", "style"))
+        super().__init__(inner.name, {**inner.columns, RANGES: of_ranges}, inner.collector)
         self._inner = inner
-        ranges = read_ranges(inner, Strings(inner), Notes())
+        ranges = read_ranges(inner, Notes())
         marks = [
             (int(ranges.start[at]), int(ranges.end[at]), int(match[1]), int(ranges.thread[at]))
             for at in np.flatnonzero(np.array([name == DOMAIN for name in ranges.domains], bool)[ranges.domain])
@@ -72,12 +66,15 @@ class ProgramsReport(Report):
         self.end = np.array([mark[1] for mark in marks], np.int64)
         self.cells = [cells[mark[2]] for mark in marks]
 
+    def tool_name(self, table: str, column: str = "") -> str:
+        return self._inner.tool_name(table, column)
+
     def devices(self) -> dict[tuple[int, int], int]:
         """(process, CUDA ordinal) -> rows of device work."""
         rows: dict[tuple[int, int], int] = {}
-        for table in (KERNEL, COPY, SET):
-            process, device = self._inner.arrays(table, ("globalPid", "deviceId"))
-            pairs, counts = np.unique(np.stack((process_of(process), device)), axis=1, return_counts=True)
+        for table in (KERNELS, COPIES, SETS):
+            process, device = self._inner.arrays(table, ("process", "device"))
+            pairs, counts = np.unique(np.stack((process, device)), axis=1, return_counts=True)
             for (owner, ordinal), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
                 rows[owner, ordinal] = rows.get((owner, ordinal), 0) + count
         return rows
@@ -90,43 +87,34 @@ class ProgramsReport(Report):
         return np.where((at >= 0) & (time < self.end[np.maximum(at, 0)]), at, -1)
 
     def _has_rows(self, table: str) -> bool:
-        return (table == _NVTX and bool(self.cells)) or self._inner.has_rows(table)
+        return (table == RANGES and bool(self.cells)) or self._inner.has_rows(table)
 
-    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-        for batch in self._inner.batches(table, integers, texts):
-            if table == _NVTX and "globalTid" in integers:
-                process = process_of(batch.column("globalTid").fill_null(0).to_numpy())
-                batch = batch.filter(pa.array(~np.isin(process, list(self._runners))))
-            yield batch
-        if table == _NVTX:
-            rows = self._ranges()
-            yield pa.record_batch(
-                [
-                    *(pa.array([row[name] for row in rows], pa.int64()) for name in integers),
-                    *(pa.array([row[name] for row in rows], pa.string()) for name in texts),
-                ],
-                names=[*integers, *texts],
-            )
+    def _read(self, table: str, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        if table != RANGES:
+            yield from self._inner.batches(table, names)
+            return
+        for batch in self._inner.batches(table, [*dict.fromkeys((*names, "thread"))]):
+            process = process_of(integers(batch["thread"]))
+            yield batch.filter(pa.array(~np.isin(process, list(self._runners)))).select(names)
+        if rows := self._ranges():
+            yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in names})
 
     def _ranges(self) -> list[dict[str, Any]]:
-        """Rows of NVTX_EVENTS: the domain in each process, and four nested ranges for each thread of each execution."""
-        rows, processes = [], set[int]()
+        """Four nested ranges for each thread of each execution."""
+        rows = []
         for execution, thread in self._threads():
-            process = int(process_of(np.array(thread)))
-            if process not in processes:
-                processes.add(process)
-                rows.append(_event(_DOMAIN_CREATED, OURS, thread, 0, None))
             (cell, number), start, end = self.cells[execution], int(self.start[execution]), int(self.end[execution])
             texts = (cell.workload, cell.case, cell.variant, sample_text(_HOW.scope, _HOW.cache, "", number))
             for wider, text in zip(reversed(range(len(texts))), texts, strict=True):
-                rows.append(_event(_RANGE, text, thread, start - wider, end + wider))
+                times = {"start_ns": start - wider, "end_ns": end + wider}
+                rows.append({**times, "thread": thread, "text": text, "domain": OURS, "style": schema.RANGE_STYLES[0]})
         return rows
 
     def _threads(self) -> list[tuple[int, int]]:
         """Execution and thread of each thread of the programs that called CUDA or opened a range."""
         threads: set[tuple[int, int]] = set()
-        for table in (API, _NVTX):
-            start, thread = self._inner.arrays(table, ("start", "globalTid"), -1)
+        for table in (API_CALLS, RANGES):
+            start, thread = self._inner.arrays(table, ("start_ns", "thread"), -1)
             execution = self.executions_at(start)
             used = (execution >= 0) & (thread >= 0) & ~np.isin(process_of(thread), list(self._runners))
             pairs = np.unique(np.stack((execution[used], thread[used])), axis=1)
@@ -134,35 +122,32 @@ class ProgramsReport(Report):
         return sorted(threads)
 
 
-def _event(kind: int, text: str, thread: int, start: int, end: int | None) -> dict[str, Any]:
-    times = {"start": start, "end": end, "eventType": kind}
-    return {**times, "globalTid": thread, "textId": None, "domainId": _NUMBER, "text": text}
-
-
-def phase_samples(report: ProgramsReport) -> list[dict[str, Any]]:
+def phase_samples(trace: ProgramsTrace) -> list[dict[str, Any]]:
     """Rows of `samples`: for each execution the time in which kernels ran, and in which copies to and from the device ran.
 
     An execution without such work has no row. Work counts once where several pieces run at the same time.
     """
-    start, end, kind = report.arrays(COPY, ("start", "end", "copyKind"), _NONE)
-    kernels = report.arrays(KERNEL, ("start", "end"), _NONE)
-    parts = {Phase.COMPUTE: kernels} | {phase: [start[kind == code], end[kind == code]] for code, phase in _COPIES.items()}
+    copies = list(trace.batches(COPIES, ("start_ns", "end_ns", "kind")))
+    start, end = arrays_of(copies, ("start_ns", "end_ns"), _NONE)
+    kind = np.array([each for batch in copies for each in batch["kind"].to_pylist()], object)
+    parts = {Phase.COMPUTE: trace.arrays(KERNELS, ("start_ns", "end_ns"), _NONE)}
+    parts |= {phase: [start[kind == word], end[kind == word]] for word, phase in _COPIES.items()}
     unknown = {**naming.SAME, **dict.fromkeys(naming.UNKNOWN), "gpus": 0}
     return [
         {**cell.key, **unknown, "scope": scope, "round": number, "duration_ns": nanoseconds}
         for scope, times in parts.items()
-        for (cell, number), nanoseconds in zip(report.cells, _busy(report, *times).tolist(), strict=True)
+        for (cell, number), nanoseconds in zip(trace.cells, _busy(trace, *times).tolist(), strict=True)
         if nanoseconds
     ]
 
 
-def _busy(report: ProgramsReport, start: Int64s, end: Int64s) -> Int64s:
+def _busy(trace: ProgramsTrace, start: Int64s, end: Int64s) -> Int64s:
     """Length of the union of the spans that start in each execution, in ns."""
     start, end = (column[(start != _NONE) & (end != _NONE)] for column in (start, end))
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum(end, start)[order]
-    busy = np.zeros(len(report.cells), np.int64)
-    first, last = np.searchsorted(start, report.start), np.searchsorted(start, report.end)
+    busy = np.zeros(len(trace.cells), np.int64)
+    first, last = np.searchsorted(start, trace.start), np.searchsorted(start, trace.end)
     some = np.flatnonzero(last > first)
     if len(some):
         busy[some] = attribution.of_windows(start, end, first[some], last[some])[2]

@@ -20,11 +20,13 @@ from warpladder.collectors.core.children import POLL_S, Guarded
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.nsight_systems.entry import NSYS, profile_command
 from warpladder.collectors.nsight_systems.parse import device_facts
+from warpladder.collectors.nsight_systems.report import Report
 from warpladder.collectors.nsight_systems.source import open_report
-from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
+from warpladder.collectors.nsight_systems.trace import NsightTrace
+from warpladder.collectors.programs.executions import ProgramsTrace, phase_samples
 from warpladder.collectors.programs.runner import Launch
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter, conform
@@ -56,12 +58,14 @@ class Trace(NamedTuple):
     """The files that the profiler left.
 
     Attributes:
-        report: the report, with ranges around the executions.
+        report: the report.
+        programs: its trace, with ranges around the executions.
         cells: cell and round of each execution.
         failed: cells that failed under the profiler, with the reason.
     """
 
-    report: ProgramsReport
+    report: Report
+    programs: ProgramsTrace
     cells: Sequence[tuple[Cell, int]]
     failed: Sequence[tuple[Cell, str]]
 
@@ -85,14 +89,15 @@ class NsightSystems:
         cells = [(execution.cell, execution.round) for execution in executions]
         with ExitStack() as stack:
             try:
-                programs_report = ProgramsReport(stack.enter_context(open_report(report)), cells)
+                opened = stack.enter_context(open_report(report))
+                programs = ProgramsTrace(NsightTrace(opened), cells)
             except ReportError as error:
                 raise NoTrace(f"the run has no trace: {error}") from error
-            yield Trace(programs_report, cells, tuple(dict.fromkeys(failed)))
+            yield Trace(opened, programs, cells, tuple(dict.fromkeys(failed)))
 
     def facts(self, trace: Trace) -> dict[str, Any]:
         """Columns of table `run` about the profiler and the GPU."""
-        devices = trace.report.devices()
+        devices = trace.programs.devices()
         facts = device_facts(trace.report, devices) if devices else {}
         return {**facts, "collector": NAME, "collector_version": NSYS.version}
 
@@ -103,8 +108,8 @@ class NsightSystems:
         (trace,) = captured
         notes = Notes()
         try:
-            write_tables(trace.report, writer, None, "", notes)
-            phases = phase_samples(trace.report)
+            write_tables(trace.programs, writer, None, "", notes)
+            phases = phase_samples(trace.programs)
         except ReportError as error:
             writer.start_again()
             return samples, [diagnostic_row("warning", Source.TRACING, f"the run has no trace: {error}")]

@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes, date_of_file
-from warpladder.collectors.trace.report import ReportError
 from warpladder.data import files, naming, schema
 from warpladder.data.names import Experiment, Fact, Source
 from warpladder.data.naming import CellName, Naming

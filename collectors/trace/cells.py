@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.nvtx_ranges import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP, is_of_sample
 from warpladder.collectors.trace.attribution import LaunchedWork
+from warpladder.collectors.trace.model import process_of
 from warpladder.collectors.trace.nvtx_table import Ranges
-from warpladder.collectors.trace.report import process_of
 from warpladder.data import naming, schema
 from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.naming import CellName, Naming, distinct

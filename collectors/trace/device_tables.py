@@ -1,5 +1,6 @@
-"""Converts API calls, kernels, copies, memory sets and graph launches of a report to rows of our tables, batch by batch."""
+"""Converts the tables of a trace to rows of the tables of a run, batch by batch."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -9,20 +10,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace.attribution import SEVERAL, ByTime, LaunchedWork
+from warpladder.collectors.trace.model import (
+    API_CALLS,
+    COPIES,
+    GRAPHS,
+    KERNELS,
+    MEMORY_IN_USE,
+    SETS,
+    SYNCHRONIZATIONS,
+    Trace,
+    as_dictionary,
+    or_else,
+    process_of,
+)
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import Report, Strings, or_else, process_of
 from warpladder.data import schema
 from warpladder.data.arrays import NONE, Bools, Int64s, Launches, integers
 from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.communication import communication_of
 from warpladder.data.names import Source
 from warpladder.data.nesting import Innermost
-
-KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
-GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-COPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
-SET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
-API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 #: Messages about work launched by a thread without a range; `{}` is the number of pieces of work.
 BY_TIME: Final = (
@@ -33,22 +40,16 @@ UNCLEAR: Final = (
     "{} kernels, copies and sets were launched by threads that had no NVTX range open while several threads of the process had one; they are "
     "attributed to none; open a range on the launching threads"
 )
-_BACKTRACE: Final = 67
-#: Limits of counts of bytes, of times and of correlation ids. Times and ids may also be negative, down to the same limit.
-_MOST_BYTES: Final = MOST_WORK
-_FAR: Final = FAR
-
-#: CUpti_ActivityMemcpyKind -> our kinds, but of those that are not known. CUDA arrays count as device memory; 13 is a migration between devices.
-_COPY_KINDS: Final = dict(
-    enumerate(
-        ("h2d", "d2h", "h2d", "d2h", "d2d", "d2d", "d2d", "d2d", "h2h", "p2p", "unified_h2d", "unified_d2h", "p2p"),
-        start=1,
-    )
-)
-#: Copy kinds of migrations of unified memory; no API call launches them.
-_MIGRATIONS: Final = (11, 12, 13)
-#: ENUM_CUDA_MEM_KIND; some versions of Nsight Systems omit this table. 7 is unknown.
-_MEMORY_KINDS: Final = dict(enumerate(("pageable", "pinned", "device", "array", "managed", "device_static", "managed_static")))
+#: A table of work -> its rows' table in a run, and what messages call them.
+WRITTEN: Final = {KERNELS: schema.KERNELS, GRAPHS: schema.KERNELS, COPIES: schema.MEMORY_OPS, SETS: schema.MEMORY_OPS}
+_CALLED: Final = {KERNELS: "kernels", GRAPHS: "graph launches", COPIES: "copies", SETS: "memory sets"}
+#: Columns that are found here, by the launch of the work.
+_FOUND: Final = ("range_id", "time_range_id", "launch_start_ns", "launch_end_ns")
+#: What CUPTI writes for no stream and no event, as a number of 32 bits.
+_NOTHING: Final = 0xFFFF_FFFF
+#: `_v` and four characters, as in `nsys stats`, so that names are equal there and here. `cudaGraphLaunch_v10000` (five
+#: characters), `cudaLaunchKernel_ptsz` and `cuMemAlloc_v2` (a different function than `cuMemAlloc`) keep their suffix.
+_VERSION_SUFFIX: Final = re.compile(r"_v.{4}\Z", re.DOTALL)
 
 
 class Calls:
@@ -68,35 +69,38 @@ class Calls:
             return
         correlation, self.thread, self.start, self.end, self.range = map(np.concatenate, zip(*self._parts, strict=True))
         self._parts.clear()
-        self._launches = Launches(self.thread >> 24, correlation)
+        self._launches = Launches(process_of(self.thread), correlation)
 
     def find(self, process: Int64s, correlation: Int64s) -> Int64s:
-        """Return the index of the call that launched each piece of device work; `NONE` if the report has none."""
+        """Return the index of the call that launched each piece of device work; `NONE` if the trace has none."""
         return self._launches.of(process, correlation)
 
 
-def api_rows(report: Report, strings: Strings, innermost: Innermost, calls: Calls, notes: Notes) -> Iterator[pa.Table]:
+def api_rows(trace: Trace, innermost: Innermost, calls: Calls, notes: Notes) -> Iterator[pa.Table]:
     """Yield rows of `api_calls`. Also adds each call to `calls`, and closes it at the end."""
-    names = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
-    for batch in report.batches(API, names):
-        once = pc.not_equal(batch.column("eventClass").fill_null(0), _BACKTRACE)
-        batch = _with_times(batch.filter(once), "API calls", notes)
-        thread, start = integers(batch["globalTid"]), integers(batch["start"])
-        correlation = _correlations(batch)
+    for batch in trace.batches(API_CALLS, ("start_ns", "end_ns", "thread", "correlation", "name")):
+        batch = _with_times(batch, "API calls", notes)
+        thread, start, correlation = integers(batch["thread"]), integers(batch["start_ns"]), _correlations(batch)
         inside = innermost.at(thread, start).astype(np.int32)
-        calls.add(thread, correlation, start, integers(batch["end"]), inside)
+        calls.add(thread, correlation, start, integers(batch["end_ns"]), inside)
         yield pa.table(
             {
                 "correlation": correlation,
-                "process": report.process_numbers(thread),
+                "process": trace.process_numbers(process_of(thread)),
                 "start_ns": start,
-                "end_ns": batch.column("end"),
-                "thread": report.thread_numbers(thread),
-                "name": strings.of(batch.column("nameId"), calls=True),
+                "end_ns": batch["end_ns"],
+                "thread": trace.thread_numbers(thread),
+                "name": _without_version(batch["name"]),
                 "range_id": _or_null(inside),
             }
         )
     calls.close()
+
+
+def _without_version(names: pa.Array) -> pa.DictionaryArray:
+    names = as_dictionary(names)
+    texts = [_VERSION_SUFFIX.sub("", name or "") for name in names.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(names.indices, pa.array(texts, pa.string()))
 
 
 class Attributed(NamedTuple):
@@ -115,17 +119,17 @@ class Attributed(NamedTuple):
 
 
 class DeviceTables:
-    """Joins the device rows of a report to their launches, and keeps the work launched while ranges were open.
+    """Joins the device rows of a trace to their launches, and keeps the work launched while ranges were open.
 
     Args:
-        report, strings, calls: the report, its texts, and its API calls.
+        trace, calls: the trace, and its API calls.
         threads: thread of each range.
         by_time: finder over the same ranges.
         notes: receives counts of rows that are left out or cannot be attributed.
     """
 
-    def __init__(self, report: Report, strings: Strings, calls: Calls, threads: Int64s, by_time: ByTime, notes: Notes) -> None:
-        self._report, self._strings, self._calls, self._notes = report, strings, calls, notes
+    def __init__(self, trace: Trace, calls: Calls, threads: Int64s, by_time: ByTime, notes: Notes) -> None:
+        self._trace, self._calls, self._notes = trace, calls, notes
         self._threads, self._by_time = threads, by_time
         self._launched_work: tuple[list[LaunchedWork], ...] = ([], [], [])
         self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
@@ -136,100 +140,46 @@ class DeviceTables:
         self._calls = Calls()
         return Attributed(*map(_joined, self._launched_work))
 
-    def kernels(self) -> Iterator[pa.Table]:
-        names = (
-            *("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName"),
-            *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory"),
-            *("dynamicSharedMemory", "graphId", "collectiveId"),
-        )
-        for batch in self._report.batches(KERNEL, names):
-            batch = _with_times(batch, "kernels", self._notes)
-            short, full = (self._strings.of(batch.column(name)) for name in ("shortName", "demangledName"))
-            unnamed = pa.repeat("[unnamed]", len(batch)).cast(pa.string())
-            short = or_else(or_else(short, full), unnamed)
-            full = or_else(full, short)
-            named = self._report.has(KERNEL, "collectiveId")
-            columns = {
-                **self._common(batch, "kernels"),
-                "context": batch.column("contextId"),
-                "name": short,
-                "full_name": full,
-                **{f"{what}_{axis}": _int32(batch, f"{what}{axis.upper()}") for what in ("grid", "block") for axis in "xyz"},
-                "registers": _int32(batch, "registersPerThread"),
-                "static_shared_bytes": batch.column("staticSharedMemory"),
-                "dynamic_shared_bytes": batch.column("dynamicSharedMemory"),
-                "graph_id": batch.column("graphId"),
-                "collective": self._collectives(batch.column("collectiveId") if named else full),
-                **self._launch_times(batch),
-            }
-            yield schema.KERNELS.completed(columns, len(batch))
+    def rows(self, table: str) -> Iterator[pa.Table]:
+        """Yield the rows of a table of work, as the run has them in `kernels` or `memory_ops`."""
+        what, written = _CALLED[table], WRITTEN[table]
+        further = {KERNELS: self._of_kernels, GRAPHS: self._of_graphs, COPIES: self._of_copies, SETS: self._of_sets}[table]
+        taken = [column for column in written.columns if column.name not in _FOUND]
+        for batch in self._trace.batches(table, [*(column.name for column in taken), "migrates"]):
+            batch = _with_times(batch, what, self._notes)
+            columns = {column.name: _narrowed(batch[column.name], column.type) for column in taken}
+            columns |= further(batch, what)
+            columns |= self._common(batch, what)
+            if written is schema.KERNELS:
+                columns |= self._launch_times(batch)
+            yield written.completed(columns, len(batch))
 
-    def _collectives(self, column: pa.Array) -> pa.Array:
-        """The collectives of kernels, from ids of their texts, or from names of kernels; null where they do not communicate."""
-        texts = column if pa.types.is_dictionary(column.type) else self._strings.of(column)
-        of = communication_of if column is texts else str
-        kinds = pa.array([of(text) or None for text in texts.dictionary.to_pylist()], pa.string())
-        return kinds.take(texts.indices)
+    def _of_kernels(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
+        unnamed = pa.repeat("[unnamed]", len(batch)).cast(pa.string())
+        short = or_else(or_else(batch["name"], batch["full_name"]), unnamed)
+        full = or_else(batch["full_name"], short)
+        collective = batch["collective"] if self._trace.has(KERNELS, "collective") else _by_name(full)
+        return {"name": short, "full_name": full, "collective": collective}
 
-    def graph_launches(self) -> Iterator[pa.Table]:
-        """Yield one row of `kernels`, named `schema.CUDA_GRAPH`, for each graph launch that was traced as a whole."""
-        names = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
-        for batch in self._report.batches(GRAPH, names):
-            batch = _with_times(batch, "graph launches", self._notes)
-            self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole, so that the kernels in "
-                              "them are not known; profile with --cuda-graph-trace=node", len(batch))  # fmt: skip
-            name = pa.repeat(schema.CUDA_GRAPH, len(batch)).cast(pa.string())
-            columns = {
-                **self._common(batch, "graph launches"),
-                "context": batch.column("contextId"),
-                "name": name,
-                "full_name": name,
-                "graph_id": batch.column("graphId"),
-                **self._launch_times(batch),
-            }
-            yield schema.KERNELS.completed(columns, len(batch))
+    def _of_graphs(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
+        self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole, so that the kernels in "
+                          "them are not known; profile with --cuda-graph-trace=node", len(batch))  # fmt: skip
+        name = pa.repeat(schema.CUDA_GRAPH, len(batch)).cast(pa.string())
+        return {"name": name, "full_name": name}
 
-    def copies(self) -> Iterator[pa.Table]:
-        names = (
-            *("start", "end", "deviceId", "streamId", "correlationId", "globalPid"),
-            *("bytes", "copyKind", "srcKind", "dstKind"),
-        )
-        for batch in self._report.batches(COPY, names):
-            batch = _with_times(batch, "copies", self._notes)
-            is_known = np.isin(integers(batch["copyKind"]), list(_COPY_KINDS))
-            self._notes.count("warning", Source.COPIES, "{} copies are of an unknown direction", int((~is_known).sum()))
-            yield pa.table(
-                {
-                    **self._common(batch, "copies", ~np.isin(integers(batch["copyKind"]), _MIGRATIONS)),
-                    "kind": _as_names(batch, "copyKind", _COPY_KINDS).fill_null("unknown"),
-                    "bytes": self._bytes(batch, "copies"),
-                    "src_memory": _as_names(batch, "srcKind", _MEMORY_KINDS),
-                    "dst_memory": _as_names(batch, "dstKind", _MEMORY_KINDS),
-                }
-            )
+    def _of_copies(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
+        kind = batch["kind"]
+        self._notes.count("warning", Source.COPIES, "{} copies are of an unknown direction", kind.null_count)
+        return {"kind": kind.fill_null("unknown"), "bytes": self._bytes(batch, what)}
 
-    def sets(self) -> Iterator[pa.Table]:
-        names = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind")
-        for batch in self._report.batches(SET, names):
-            batch = _with_times(batch, "memory sets", self._notes)
-            columns = {
-                **self._common(batch, "memory sets"),
-                "kind": pa.repeat("memset", len(batch)).cast(pa.string()),
-                "bytes": self._bytes(batch, "memory sets"),
-                "dst_memory": _as_names(batch, "memKind", _MEMORY_KINDS),
-            }
-            yield schema.TABLES["memory_ops"].completed(columns, len(batch))
+    def _of_sets(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
+        return {"kind": pa.repeat("memset", len(batch)).cast(pa.string()), "bytes": self._bytes(batch, what)}
 
-    def _common(self, batch: pa.RecordBatch, what: str, launched: Bools | None = None) -> dict[str, pa.Array]:
-        """Return the columns that `kernels` and `memory_ops` share.
-
-        Args:
-            what: the kind of row, for notes.
-            launched: mask of the rows that a call launches; None for all.
-        """
-        process, correlation = integers(batch["globalPid"]), _correlations(batch)
-        device = np.clip(integers(batch["deviceId"]), -(1 << 31), (1 << 31) - 1)
-        launch = self._launch = self._calls.find(process >> 24, correlation)
+    def _common(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
+        """Return the columns that `kernels` and `memory_ops` share. `what`: the kind of row, for notes."""
+        process, correlation = integers(batch["process"]), _correlations(batch)
+        device = np.clip(integers(batch["device"]), -(1 << 31), (1 << 31) - 1)
+        launch = self._launch = self._calls.find(process, correlation)
         has_call = launch >= 0
         inside = np.full(len(batch), NONE, np.int32)
         inside[has_call] = self._calls.range[launch[has_call]]
@@ -243,32 +193,31 @@ class DeviceTables:
             self._keep(parts, batch, thread, launch[places], places)
         self._notes.count("info", Source.ATTRIBUTION, BY_TIME, int((inside[other] < 0).sum()))
         self._notes.count("warning", Source.ATTRIBUTION, UNCLEAR, len(unclear))
-        launched = np.ones(len(batch), bool) if launched is None else launched
+        launched = integers(batch["migrates"]) == 0
         rows, with_call = self.launches_of.get(what, (0, 0))
         self.launches_of[what] = rows + int(launched.sum()), with_call + int((launched & has_call).sum())
-        for counted in pa.array(process_of(process) << 32 | (device & 0xFFFF_FFFF)).value_counts().to_pylist():
+        for counted in pa.array(process << 32 | (device & 0xFFFF_FFFF)).value_counts().to_pylist():
             pair = counted["values"] >> 32, counted["values"] & 0xFFFF_FFFF
             self.devices[pair] = self.devices.get(pair, 0) + counted["counts"]
         return {
             "correlation": pa.array(correlation),
-            "process": pa.array(self._report.process_numbers(process)),
-            "start_ns": batch.column("start"),
-            "end_ns": batch.column("end"),
+            "process": pa.array(self._trace.process_numbers(process)),
+            "start_ns": batch["start_ns"],
+            "end_ns": batch["end_ns"],
             "device": pa.array(device.astype(np.int32)),
-            "stream": batch.column("streamId"),
             "range_id": _or_null(inside),
             "time_range_id": _or_null(by_time),
         }
 
     def _bytes(self, batch: pa.RecordBatch, what: str) -> pa.Array:
-        """The sizes of copies or sets; null where the report lacks them."""
-        size = batch.column("bytes")
+        """The sizes of copies or sets; null where the trace lacks them."""
+        size = batch["bytes"]
         self._notes.count("info", Source.COPIES, f"{{}} {what} have no size in the report", size.null_count)
-        return pc.min_element_wise(pc.max_element_wise(size, 0, skip_nulls=False), _MOST_BYTES, skip_nulls=False)
+        return pc.min_element_wise(pc.max_element_wise(size, 0, skip_nulls=False), MOST_WORK, skip_nulls=False)
 
     def _keep(self, parts: list[LaunchedWork], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, places: Int64s) -> None:
         if len(launch):
-            start, end = integers(batch["start"])[places], integers(batch["end"])[places]
+            start, end = integers(batch["start_ns"])[places], integers(batch["end_ns"])[places]
             parts.append(LaunchedWork(thread, self._calls.start[launch], start, end))
 
     def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -289,26 +238,76 @@ def _joined(parts: list[LaunchedWork]) -> LaunchedWork:
 
 
 def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatch:
-    start, end = batch.column("start"), batch.column("end")
-    timed = pc.and_(pc.greater_equal(end, start), pc.and_(pc.greater_equal(start, -_FAR), pc.less_equal(end, _FAR)))
-    timed = timed.fill_null(False)
+    timed = _timed(batch)
     notes.count("warning", Source.TIMES, f"{{}} {what} without a start or an end, or that end before they start, are left out",
                 len(batch) - int(pc.sum(timed).as_py() or 0))  # fmt: skip
     return batch.filter(timed)
 
 
+def _timed(batch: pa.RecordBatch) -> pa.Array:
+    start, end = batch["start_ns"], batch["end_ns"]
+    timed = pc.and_(pc.greater_equal(end, start), pc.and_(pc.greater_equal(start, -FAR), pc.less_equal(end, FAR)))
+    return timed.fill_null(False)
+
+
 def _correlations(batch: pa.RecordBatch) -> Int64s:
-    return np.clip(integers(batch["correlationId"]), -_FAR, _FAR)
+    return np.clip(integers(batch["correlation"]), -FAR, FAR)
 
 
-def _int32(batch: pa.RecordBatch, name: str) -> pa.Array:
-    return pc.cast(batch.column(name), pa.int32(), safe=False)
+def _narrowed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pc.cast(column, kind, safe=False) if pa.types.is_int32(kind) else column
+
+
+def _by_name(names: pa.DictionaryArray) -> pa.Array:
+    """What kernels communicate, by their names."""
+    kinds = [communication_of(name) or None for name in names.dictionary.to_pylist()]
+    return pa.array(kinds, pa.string()).take(names.indices)
 
 
 def _or_null(range_id: npt.NDArray[np.int32]) -> pa.Array:
     return pa.array(range_id.astype(np.int64), mask=range_id < 0)
 
 
-def _as_names(batch: pa.RecordBatch, name: str, names: dict[int, str]) -> pa.Array:
-    place = pc.index_in(batch.column(name), pa.array(list(names), pa.int64()))
-    return pa.array(list(names.values()), pa.string()).take(place)
+def synchronization_rows(trace: Trace) -> Iterator[pa.Table]:
+    """Yield rows of `synchronizations`. Records of an unknown kind, or without times, are left out."""
+    written = schema.TABLES[SYNCHRONIZATIONS]
+    for batch in trace.batches(SYNCHRONIZATIONS, written.arrow.names):
+        batch = batch.filter(pc.and_(_timed(batch), batch["kind"].is_valid()))
+        found = {
+            "correlation": _correlations(batch),
+            "process": trace.process_numbers(integers(batch["process"])),
+            "device": np.clip(integers(batch["device"]), 0, (1 << 31) - 1).astype(np.int32),
+            **{name: _or_nothing(batch[name]) for name in ("stream", "event_stream", "event_correlation")},
+        }
+        yield written.completed({name: found.get(name, batch[name]) for name in written.arrow.names}, len(batch))
+
+
+def _or_nothing(column: pa.Array) -> pa.Array:
+    numbers = integers(column, _NOTHING)
+    return pa.array(numbers, mask=(numbers < 0) | (numbers >= _NOTHING))
+
+
+def memory_rows(trace: Trace) -> Iterator[pa.Table]:
+    """Yield the rows of `memory_in_use`, by process, device and time. Records without a time, a device or a size are left out."""
+    batches = list(trace.batches(MEMORY_IN_USE, ("process", "device", "start_ns", "bytes", "reserved_bytes", "source")))
+    if not batches:
+        return
+    rows = pa.Table.from_batches(batches)
+    process, device, start, used, reserved = (integers(rows[name], NONE) for name in rows.column_names[:5])
+    fine = (start >= 0) & (start <= FAR) & (process >= 0) & (device >= 0) & _is_work(used)
+    order = np.lexsort((start, device, process))
+    order = order[fine[order]]
+    yield pa.table(
+        {
+            "process": trace.process_numbers(process[order]),
+            "device": np.minimum(device[order], (1 << 31) - 1).astype(np.int32),
+            "start_ns": start[order],
+            "source": rows["source"].take(pa.array(order)),
+            "bytes": used[order],
+            "reserved_bytes": pa.array(reserved[order], mask=~_is_work(reserved[order])),
+        }
+    )
+
+
+def _is_work(numbers: Int64s) -> Bools:
+    return np.asarray((numbers >= 0) & (numbers <= MOST_WORK))

@@ -13,20 +13,17 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
+from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, RANGES, SETS, WORK, Correction, Trace
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import Correction, Report, Strings
 from warpladder.data.arrays import Bools, Int64s, integers, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.names import Source
 from warpladder.data.words import first_of
 
-_RANGES: Final = "NVTX_EVENTS"
-#: Tables of device work and of the host.
-_WORK: Final = (KERNEL, GRAPH, COPY, SET)
-_HOST: Final = (API, _RANGES)
+#: Tables of the host.
+_HOST: Final = (API_CALLS, RANGES)
 #: Tables of work that a stream does one after the other.
-_ON_STREAMS: Final[tuple[str, ...]] = (KERNEL, COPY, SET)
+_ON_STREAMS: Final = (KERNELS, COPIES, SETS)
 #: Work that lasts this much longer than later work of its stream did not end when its record says.
 _OVERRUN_NS: Final = 100_000
 #: Device work so far from all calls and ranges of the host is of another clock, and where there are none, so far from other work.
@@ -45,18 +42,18 @@ class _Records(NamedTuple):
     timed: Bools
 
     @classmethod
-    def of(cls, report: Report, table: str) -> "_Records":
-        start, end = report.arrays(table, ("start", "end"), FAR)
-        if table == _RANGES:  # a range that is open at the end of the trace has no end
+    def of(cls, trace: Trace, table: str) -> "_Records":
+        start, end = trace.arrays(table, ("start_ns", "end_ns"), FAR)
+        if table == RANGES:  # a range that is open at the end of the trace has no end
             end = np.where(end == FAR, start, end)
         return cls(start, end, (end >= start) & (start > -FAR) & (end < FAR))
 
 
-def correct(report: Report, strings: Strings, notes: Notes) -> None:
-    """Find impossible times, and let the report give its rows without them from now on. Warns about each kind."""
-    records = {table: _Records.of(report, table) for table in (*_WORK, *_HOST) if report.has_rows(table)}
-    work = {table: each for table, each in records.items() if table in _WORK}
-    origin = report.origin_ns
+def correct(trace: Trace, notes: Notes) -> None:
+    """Find impossible times, and let the trace give its rows without them from now on. Warns about each kind."""
+    records = {table: _Records.of(trace, table) for table in (*WORK, *_HOST) if trace.has_rows(table)}
+    work = {table: each for table, each in records.items() if table in WORK}
+    origin = trace.origin_ns
     left_out = {table: each.timed & (each.start == origin) & (each.end == origin) for table, each in work.items()}
     notes.count("warning", Source.TIMES, "{} kernels, copies and sets have time 0 and duration 0, because the profiler did not take their times, "
                 "and are left out", _count(left_out))  # fmt: skip
@@ -67,13 +64,13 @@ def correct(report: Report, strings: Strings, notes: Notes) -> None:
     found = {table: Correction(np.flatnonzero(rows)) for table, rows in left_out.items() if rows.any()}
     shown = {table: work[table]._replace(timed=work[table].timed & ~left_out[table]) for table in _ON_STREAMS if table in work}
     overruns: list[tuple[str, int, int]] = []
-    for table, (cut, ends) in _overruns(report, shown).items():
+    for table, (cut, ends) in _overruns(trace, shown).items():
         found[table] = Correction(np.flatnonzero(left_out[table]), cut, ends)
         lasts, stays = work[table].end[cut] - work[table].start[cut], ends - work[table].start[cut]
-        overruns += zip(_names(report, strings, table, cut), lasts.tolist(), stays.tolist(), strict=True)
+        overruns += zip(_names(trace, table, cut), lasts.tolist(), stays.tolist(), strict=True)
     if overruns:
         notes.add("warning", Source.TIMES, _told(overruns))
-    report.corrections = found
+    trace.corrections = found
 
 
 def _count(rows: dict[str, Bools]) -> int:
@@ -101,24 +98,24 @@ def _far(records: dict[str, _Records]) -> dict[str, Bools]:
     found, place = {}, 0
     for table, each in records.items():
         count = int(each.timed.sum())
-        if table in _WORK:
+        if table in WORK:
             found[table] = np.zeros(len(each.start), bool)
             found[table][each.timed] = lost[cluster[place : place + count]]
         place += count
     return found
 
 
-def _overruns(report: Report, work: dict[str, _Records]) -> dict[str, tuple[Int64s, Int64s]]:
+def _overruns(trace: Trace, work: dict[str, _Records]) -> dict[str, tuple[Int64s, Int64s]]:
     """By table, the rows of work that lasts over whole later work of its stream, and the start of the next one of each.
 
     A table that a reader gave up before its end is left out.
     """
-    names = ("globalPid", "deviceId", "contextId", "streamId", "graphId", "graphNodeId")
+    names = ("process", "device", "context", "stream", "graph_id", "graph_node")
     parts: dict[str, tuple[Int64s, Int64s]] = {}
     stream_of: dict[tuple[int, ...], int] = {}
     for table in work:
         own = [(np.empty(0, np.int64),) * 2]
-        for batch in report.batches(table, names):
+        for batch in trace.batches(table, names):
             columns = [integers(batch[name], -1) for name in names]
             number, first = numbered(*columns[:4])
             distinct = zip(*(column[first].tolist() for column in columns[:4]), strict=True)
@@ -135,7 +132,7 @@ def _overruns(report: Report, work: dict[str, _Records]) -> dict[str, tuple[Int6
     alone = every.timed & (graph <= 0)
     cut, ends = _covering(every, stream, np.flatnonzero(alone))
     if len(cut):  # nodes of graphs are known by their common launch, too
-        cut, ends = _covering(every, stream, np.flatnonzero(alone & ~_launched_together(report, tuple(work), len(stream))))
+        cut, ends = _covering(every, stream, np.flatnonzero(alone & ~_launched_together(trace, tuple(work), len(stream))))
     order = np.argsort(cut)
     cut, ends = cut[order], ends[order]
     firsts = np.cumsum([0, *(len(each.start) for each in work.values())])
@@ -159,9 +156,9 @@ def _covering(work: _Records, stream: Int64s, rows: Int64s) -> tuple[Int64s, Int
     return np.concatenate(cut), np.concatenate(ends)
 
 
-def _launched_together(report: Report, tables: tuple[str, ...], rows: int) -> Bools:
+def _launched_together(trace: Trace, tables: tuple[str, ...], rows: int) -> Bools:
     """Mark work that shares its launch with other work of its process; all of it where a reader gives up before its end."""
-    parts = [report.arrays(table, ("globalPid", "correlationId"), -1) for table in tables]
+    parts = [trace.arrays(table, ("process", "correlation"), -1) for table in tables]
     process, correlation = map(np.concatenate, zip(*parts, strict=True))
     if len(process) != rows:
         return np.ones(rows, bool)
@@ -172,15 +169,15 @@ def _launched_together(report: Report, tables: tuple[str, ...], rows: int) -> Bo
     return together
 
 
-def _names(report: Report, strings: Strings, table: str, rows: Int64s) -> list[str]:
+def _names(trace: Trace, table: str, rows: Int64s) -> list[str]:
     """The names of some kernels, given by their rows; of copies and sets, what they are."""
-    if table != KERNEL:
-        return ["a copy" if table == COPY else "a set"] * len(rows)
-    name = "shortName" if report.has(KERNEL, "shortName") else "demangledName"
+    if table != KERNELS:
+        return ["a copy" if table == COPIES else "a set"] * len(rows)
+    name = "name" if trace.has(KERNELS, "name") else "full_name"
     first, found = 0, []
-    for batch in report.batches(KERNEL, (name,)):
+    for batch in trace.batches(KERNELS, (name,)):
         own = rows[(rows >= first) & (rows < first + len(batch))] - first
-        found += strings.of(batch.column(name).take(pa.array(own))).to_pylist()
+        found += batch[name].take(pa.array(own)).to_pylist()
         first += len(batch)
     return found
 

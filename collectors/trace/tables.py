@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.nvtx_ranges import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
 from warpladder.collectors.trace import device_tables as device
-from warpladder.collectors.trace import impossible, memory, synchronizations
+from warpladder.collectors.trace import impossible, model
 from warpladder.collectors.trace.attribution import ByTime, distinct
 from warpladder.collectors.trace.cells import Cells
+from warpladder.collectors.trace.model import BATCH_ROWS, Trace, as_dictionary, process_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import Ranges, range_rows, read_ranges
-from warpladder.collectors.trace.report import BATCH_ROWS, Report, Strings, as_dictionary, process_of
 from warpladder.data.advice import advice_of
 from warpladder.data.arrays import Int64s
 from warpladder.data.files import one_line
@@ -30,47 +30,46 @@ _TEXT_BYTES_AT_ONCE: Final = 100_000_000
 #: Largest share of device work without a launch that is not a warning.
 _FEW: Final = 0.05
 #: Columns that join device work to its launch.
-_OF_LAUNCHES: Final = ("globalPid", "correlationId")
+_OF_LAUNCHES: Final = ("process", "correlation")
 
 
 class Written(NamedTuple):
-    """Result of `write_tables`: (process, CUDA ordinal) -> rows of device work, the rows of `ranges` in pieces, and finders of ranges."""
+    """Result of `write_tables`: (process, CUDA ordinal) -> rows of device work, the ranges, the rows of `ranges` in pieces, and finders
+    of ranges."""
 
     devices: dict[tuple[int, int], int]
-    ranges: list[pa.Table]
+    ranges: Ranges
+    pieces: list[pa.Table]
     innermost: Innermost
     by_time: ByTime
 
 
-def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes) -> Written:
+def write_tables(trace: Trace, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes) -> Written:
     """Write all tables except run and diagnostics."""
-    strings = Strings(report)
-    impossible.correct(report, strings, notes)
-    ranges = read_ranges(report, strings, notes)
+    impossible.correct(trace, notes)
+    ranges = read_ranges(trace, notes)
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
     calls = device.Calls()
-    _append(writer, "api_calls", device.api_rows(report, strings, innermost, calls, notes))
+    _append(writer, "api_calls", device.api_rows(trace, innermost, calls, notes))
     by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost, _steps(ranges, notes))
-    work = device.DeviceTables(report, strings, calls, ranges.thread, by_time, notes)
+    work = device.DeviceTables(trace, calls, ranges.thread, by_time, notes)
     del calls  # `work` frees them when it has found every launch
-    for rows in (work.kernels(), work.graph_launches()):
-        _append(writer, "kernels", rows)
-    for rows in (work.copies(), work.sets()):
-        _append(writer, "memory_ops", rows)
-    _append(writer, "synchronizations", synchronizations.rows(report))
-    _append(writer, "memory_in_use", memory.rows(report))
-    _tell_what_is_missing(report, work, notes)
-    pieces = _write_ranges(report, ranges, work, writer, naming, workload, notes)
-    return Written(work.devices, pieces, innermost, by_time)
+    for table in model.WORK:
+        _append(writer, device.WRITTEN[table].name, work.rows(table))
+    _append(writer, "synchronizations", device.synchronization_rows(trace))
+    _append(writer, "memory_in_use", device.memory_rows(trace))
+    _tell_what_is_missing(trace, work, notes)
+    pieces = _write_ranges(trace, ranges, work, writer, naming, workload, notes)
+    return Written(work.devices, ranges, pieces, innermost, by_time)
 
 
 def add_trace(
-    writer: RunWriter, report: Report, samples: pd.DataFrame, notes: Notes
+    writer: RunWriter, trace: Trace, samples: pd.DataFrame, notes: Notes
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Write the trace tables of a recording. Returns table `samples` with the trace's device times, and rows of
     `diagnostics`. `samples`: table `samples`, timed by CUDA events."""
-    written = write_tables(report, writer, None, "", notes)
-    retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
+    written = write_tables(trace, writer, None, "", notes)
+    retimed_samples, rows = retimed(samples, traced_samples(written.pieces))
     slower = diagnostic_row(
         "info",
         Source.TRACING,
@@ -105,7 +104,7 @@ def _steps(ranges: Ranges, notes: Notes) -> Int64s:
 
 
 def _write_ranges(
-    report: Report,
+    trace: Trace,
     ranges: Ranges,
     work: device.DeviceTables,
     writer: RunWriter,
@@ -117,7 +116,7 @@ def _write_ranges(
     cells = Cells(ranges)
     cell_count = cells.name(naming, workload) if naming else 0
     own, by_time, unclear = work.launches()
-    pieces = range_rows(report, ranges, own, by_time, cells.columns(), BATCH_ROWS)
+    pieces = range_rows(trace, ranges, own, by_time, cells.columns(), BATCH_ROWS)
     _append(writer, "ranges", pieces)
     if naming and not cell_count:
         notes.add(
@@ -155,31 +154,30 @@ def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
             writer.append(table, rows.slice(begin, at_once))
 
 
-def _tell_what_is_missing(report: Report, work: device.DeviceTables, notes: Notes) -> None:
+def _tell_what_is_missing(trace: Trace, work: device.DeviceTables, notes: Notes) -> None:
     if not work.devices:
-        notes.add("warning", Source.CUDA, f"the report has no kernels, copies or memsets; {advice_of(report.collector).device}")
-    if work.devices and not report.has_rows(device.API):
+        notes.add("warning", Source.CUDA, f"the report has no kernels, copies or memsets; {advice_of(trace.collector).device}")
+    if work.devices and not trace.has_rows(model.API_CALLS):
         text = "the profile has no launches (API calls), so that it tells neither why the device is idle nor which range launched a kernel"
         notes.add("warning", Source.CUDA, text)
     lost = {what: rows - with_call for what, (rows, with_call) in work.launches_of.items()}
-    of_name = () if report.has(device.KERNEL, "demangledName") else ("shortName",)
+    of_name = () if trace.has(model.KERNELS, "full_name") else ("name",)
     for table, columns in {
-        device.API: ("globalTid", "nameId", *(["correlationId"] if any(lost.values()) else [])),
-        device.KERNEL: (*(_OF_LAUNCHES if lost.get("kernels") else ()), "deviceId", *of_name),
-        device.COPY: (*(_OF_LAUNCHES if lost.get("copies") else ()), "copyKind", "bytes"),
+        model.API_CALLS: ("thread", "name", *(["correlation"] if any(lost.values()) else [])),
+        model.KERNELS: (*(_OF_LAUNCHES if lost.get("kernels") else ()), "device", *of_name),
+        model.COPIES: (*(_OF_LAUNCHES if lost.get("copies") else ()), "kind", "bytes"),
     }.items():
-        missing = [column for column in columns if not report.has(table, column)]
-        if missing and report.has_rows(table):
-            notes.add(
-                "warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; columns that depend on it are empty"
-            )
-    if report.has_rows(device.API):
+        missing = [trace.tool_name(table, column) for column in columns if not trace.has(table, column)]
+        if missing and trace.has_rows(table):
+            text = f"table {trace.tool_name(table)} lacks {', '.join(missing)}; columns that depend on it are empty"
+            notes.add("warning", Source.COLUMNS, text)
+    if trace.has_rows(model.API_CALLS):
         _tell_lost_launches(
-            {what: (number, work.launches_of[what][0]) for what, number in lost.items() if number}, report, notes
+            {what: (number, work.launches_of[what][0]) for what, number in lost.items() if number}, trace, notes
         )
 
 
-def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], report: Report, notes: Notes) -> None:
+def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], trace: Trace, notes: Notes) -> None:
     """Note how many of how many kernels, copies and sets have no launch in the report; a warning above `_FEW`."""
     for severity in ("warning", "info"):
         parts = [
@@ -190,7 +188,7 @@ def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], report: Report, not
         if parts:
             listed = " and ".join((", ".join(parts[:-1]), parts[-1])).removeprefix(" and ")
             text = f"{listed} have no launch in the report, so that it is not known when they were launched"
-            notes.add(severity, Source.LAUNCHES, f"{text}; {advice_of(report.collector).launches}")
+            notes.add(severity, Source.LAUNCHES, f"{text}; {advice_of(trace.collector).launches}")
 
 
 _CELL: Final = ["workload", "variant", "config", "case"]

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import msgspec
 
 from warpladder.collectors.kineto import events
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 
 #: Texts that a reader which looks for places between events may take for one.
 _TEXTS: Final = (

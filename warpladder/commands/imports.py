@@ -100,7 +100,7 @@ def import_command(
     """
     from warpladder.collectors.core.signals import Leave
     from warpladder.collectors.jobs.job import profiles
-    from warpladder.collectors.trace.report import ReportError
+    from warpladder.collectors.trace.model import ReportError
     from warpladder.data.naming import NamingError
     from warpladder.data.store import StoreError
     from warpladder.screen import say

@@ -13,8 +13,9 @@ from warpladder.collectors.jobs.job import JobError, Request, import_job, profil
 from warpladder.collectors.jobs.reports import parts_of
 from warpladder.collectors.nsight_systems.payloads import read_payloads
 from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.nsight_systems.trace import NsightTrace
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.parts import Part, PartOfReport
+from warpladder.collectors.trace.parts import Part, PartOfTrace
 from warpladder.data import store
 
 TWO_PROCESSES = [(70, 0), (80, 1)]
@@ -97,7 +98,7 @@ def test_work_on_a_further_gpu_makes_no_rank(tmp_path: Path) -> None:
     stray = kernel(900, 10, 20, pid=80 << 24 | 1 << 48, deviceId=0, demangledName=GEMM)
     tables["CUPTI_ACTIVITY_KIND_KERNEL"].append(stray)
     with open_report(write(tmp_path / "report.sqlite", tables)) as report:
-        assert parts_of(report) == [Part(70, (0,)), Part(80, (0, 1))]
+        assert parts_of(NsightTrace(report)) == [Part(70, (0,)), Part(80, (0, 1))]
 
 
 def test_gpus_of_one_process_without_collectives_are_ranks_by_their_kernels(tmp_path: Path) -> None:
@@ -116,13 +117,11 @@ def test_gpus_of_one_process_without_collectives_are_ranks_by_their_kernels(tmp_
         }
     ]
     with open_report(write(tmp_path / "report.sqlite", tables)) as report:
-        parts = parts_of(report)
+        trace = NsightTrace(report)
+        parts = parts_of(trace)
         assert parts == [Part(70, (0, 2), (1,)), Part(70, (1,), (0, 2))]
         assert str(parts[1]) == "process 70 on GPU 1"
-        own = [
-            sum(len(batch) for batch in PartOfReport(report, part).batches("CUPTI_ACTIVITY_KIND_MEMSET", ["start"]))
-            for part in parts
-        ]
+        own = [sum(len(batch) for batch in PartOfTrace(trace, part).batches("sets", ["start_ns"])) for part in parts]
         assert own == [1, 0], "no work is lost"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.collectors.kineto.made_events import Event, document, host, imported, imported_file, kernel, launch
-from warpladder.collectors.kineto.copies import codes_of_copy
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.kineto.copies import copy_of
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data import store
 from warpladder.data.iterations import steps_of
 
@@ -104,8 +104,8 @@ def test_copies_are_of_the_direction_in_their_name_or_of_an_unknown_one(tmp_path
 
 
 def test_the_kind_in_the_arguments_tells_a_direction_that_the_name_does_not() -> None:
-    assert codes_of_copy("Copy", "CopyHostToDevice").direction == 1
-    assert codes_of_copy("Memcpy <unknown> (? -> ?)", "DtoH").direction == 2
+    assert copy_of("Copy", "CopyHostToDevice").kind == "h2d"
+    assert copy_of("Memcpy <unknown> (? -> ?)", "DtoH").kind == "d2h"
 
 
 def test_a_copy_without_a_size_has_that_of_its_call_or_none(tmp_path: Path) -> None:

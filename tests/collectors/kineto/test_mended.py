@@ -18,7 +18,7 @@ from warpladder.collectors.kineto import events
 from warpladder.collectors.kineto.events import CopyArguments, TraceFile, arguments_of
 from warpladder.collectors.kineto.mended import mended
 from warpladder.collectors.kineto.parse import is_trace
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 
 EVENTS = [host("aten::mm", 0, 100), launch(10, 1), kernel(40, 500, 1)]
 TEXT = json.dumps(document(EVENTS)).encode()

@@ -14,8 +14,8 @@ from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job
 from warpladder.collectors.kineto.owners import Launches, Places, Untold, Work, owners, rank_in
 from warpladder.collectors.kineto.parse import OneOf, SeveralProcesses, import_trace
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import ReportError
 from warpladder.commands.imports import import_command
 from warpladder.data import store
 

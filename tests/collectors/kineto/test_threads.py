@@ -9,6 +9,7 @@ import pytest
 from tests.collectors.kineto.made_events import host, imported, kernel, launch
 from warpladder.collectors.kineto.events import Event
 from warpladder.collectors.kineto.threads import Threads
+from warpladder.collectors.trace.model import process_of
 
 #: Pairs that are equal in their last 24 bits, negative, beyond 32 bits, and texts.
 PAIRS: list[tuple[Any, Any]] = [
@@ -51,8 +52,8 @@ def test_numbers_of_threads_are_those_of_the_trace_or_free_ones() -> None:
     given = [("[TP00] 100", "a 7"), ("[TP01] 100", 7), (100, "8"), ("100", 8), (None, "b"), (-3, -3)]
     ids = threads.global_ids([Event(pid=pid, tid=tid) for pid, tid in given])
     assert len(set(ids.tolist())) == 5, "(100, '8') and ('100', 8) are one thread"
-    assert threads.process_numbers(ids).tolist()[2:] == [100, 100, 0, 3]
-    assert len(set(threads.process_numbers(ids).tolist())) == 5
+    assert threads.process_numbers(process_of(ids)).tolist()[2:] == [100, 100, 0, 3]
+    assert len(set(threads.process_numbers(process_of(ids)).tolist())) == 5
     assert threads.thread_numbers(ids).tolist()[1] == 7
     assert threads.thread_numbers(ids).tolist()[5] == -3
 

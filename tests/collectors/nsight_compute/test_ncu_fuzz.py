@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.collectors.nsight_compute.ncu_reports import block, write
 from warpladder.collectors.nsight_compute.facts import MAGIC, read_header
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 
 
 def refused_or_read(path: Path) -> None:

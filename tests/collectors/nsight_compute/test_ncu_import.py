@@ -14,8 +14,8 @@ from warpladder.__main__ import command
 from warpladder.collectors.nsight_compute import metrics, parse
 from warpladder.collectors.nsight_compute.facts import MAGIC, read_header
 from warpladder.collectors.nsight_compute.parse import import_report, is_report, read_report, tables_of
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import ReportError
 from warpladder.data import metrics as contract
 from warpladder.data.store import open_run
 

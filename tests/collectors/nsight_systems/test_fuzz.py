@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.collectors.nsight_systems.reports import Tables, nvtx, schema_2_9, schema_3_20, schema_2020, write
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data.naming import Naming
 from warpladder.data.store import StoreError, open_run
 

@@ -16,7 +16,8 @@ from tests.limits import cpu_seconds, no_hang
 from warpladder.collectors.nsight_compute import parse as nsight_compute
 from warpladder.collectors.nsight_systems import source
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.collectors.trace.report import Report, ReportError
+from warpladder.collectors.nsight_systems.report import Report
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data.store import open_run
 
 
@@ -74,7 +75,7 @@ class Stuck(Report):
 
 
 def test_a_reader_that_does_not_come_back_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpladder.collectors.trace.report._LAST_BATCH_S", 0.1)
+    monkeypatch.setattr("warpladder.collectors.nsight_systems.report._LAST_BATCH_S", 0.1)
     stuck = Stuck(0.2)
     batches = stuck.batches("T", ["a"])
     assert next(batches).num_rows == 1
@@ -85,7 +86,7 @@ def test_a_reader_that_does_not_come_back_is_given_up(monkeypatch: pytest.Monkey
 
 def test_a_signal_ends_the_wait_for_a_reader_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing the generator is what an exception of a signal handler does."""
-    monkeypatch.setattr("warpladder.collectors.trace.report._LAST_BATCH_S", 0.1)
+    monkeypatch.setattr("warpladder.collectors.nsight_systems.report._LAST_BATCH_S", 0.1)
     stuck = Stuck(None)
     batches = stuck.batches("T", ["a"])
     next(batches)

@@ -18,7 +18,7 @@ from tests.limits import cpu_seconds
 from warpladder.collectors.core.nvtx_ranges import DOMAIN
 from warpladder.collectors.nsight_systems import source
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data.store import Run, open_run
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -15,8 +15,9 @@ from warpladder.__main__ import command
 from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.nsight_systems import source
 from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.nsight_systems.report import TEXT_LIMIT
 from warpladder.collectors.nsight_systems.source import open_report
-from warpladder.collectors.trace.report import TEXT_LIMIT, ReportError
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data import store
 from warpladder.data.store import StoreError, listing, open_run
 

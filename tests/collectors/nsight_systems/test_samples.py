@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data.store import open_run
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"

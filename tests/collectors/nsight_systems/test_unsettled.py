@@ -11,7 +11,7 @@ import pytest
 
 from tests.collectors.nsight_systems.reports import kernel, small, write
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.model import ReportError
 from warpladder.data.store import Run, open_run
 
 

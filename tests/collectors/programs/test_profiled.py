@@ -13,7 +13,8 @@ from tests.collectors.programs.recording import compared, script, statuses
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.nsight_systems.source import open_report
-from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
+from warpladder.collectors.nsight_systems.trace import NsightTrace
+from warpladder.collectors.programs.executions import ProgramsTrace, phase_samples
 from warpladder.collectors.programs.profiled import Execution, NsightSystems
 from warpladder.collectors.programs.runner import Launch
 from warpladder.dashboard.core import run_data
@@ -148,7 +149,7 @@ def test_work_outside_of_the_executions_is_of_no_program(tmp_path: Path) -> None
     fake_nsys.report(path, ["p1", "p2", "p1"])
     cells = [(Cell("w", name, "", "whole"), number) for name, number in (("p1", 0), ("p2", 0))]  # the third is not asked for
     with open_report(path) as report:
-        found = ProgramsReport(report, cells)
+        found = ProgramsTrace(NsightTrace(report), cells)
         assert [cell.variant for cell, _ in found.cells] == ["p1", "p2"]
         times = [-1, 0, 8999, 9000, 10_500, 25_000]
         assert found.executions_at(np.array(times)).tolist() == [-1, 0, 0, -1, 1, -1]

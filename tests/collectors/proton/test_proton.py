@@ -13,8 +13,8 @@ from tests.collectors.proton import made
 from tests.dashboard.test_app import Open, open_app, words
 from warpladder.__main__ import command
 from warpladder.collectors.proton import parse
+from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import ReportError
 from warpladder.data import store
 
 __all__ = ["open_app"]

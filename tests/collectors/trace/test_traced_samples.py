@@ -9,6 +9,7 @@ import pytest
 
 from tests.collectors.nsight_systems import reports
 from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.nsight_systems.trace import NsightTrace
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.tables import add_trace
 from warpladder.data import schema, store
@@ -67,7 +68,7 @@ def traced(
     path = reports.write(tmp_path / "report.sqlite", tables)
     frame = pd.DataFrame(samples).astype({"round": "int32", "twin": "int8", "process": "int16"})
     with open_report(path) as report, RunWriter(tmp_path / "runs", "run") as writer:
-        found, diagnostics = add_trace(writer, report, frame, Notes())
+        found, diagnostics = add_trace(writer, NsightTrace(report), frame, Notes())
     assert set(found.columns) == set(schema.SAMPLES.arrow.names)
     return found, diagnostics
 

@@ -1,4 +1,4 @@
-"""Presents a trace of PyTorch's profiler as a report, with the tables and columns of Nsight Systems."""
+"""Presents a file of PyTorch's profiler, JAX or TensorFlow as a trace."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Sequence
@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.demangle import demangled, short_name
 from warpladder.collectors.kineto.collectives import Collectives
-from warpladder.collectors.kineto.columns import Codes, Texts, int_column, narrow, numbers, triples
-from warpladder.collectors.kineto.copies import Sizes, codes_of_copy
+from warpladder.collectors.kineto.columns import Codes, Texts, int_column, int_columns, narrow, numbers, triples
+from warpladder.collectors.kineto.copies import Sizes, copy_of
 from warpladder.collectors.kineto.events import (
     CallArguments,
     CopyArguments,
@@ -21,19 +21,18 @@ from warpladder.collectors.kineto.events import (
     KernelArguments,
     MemoryArguments,
     TraceFile,
+    WaitArguments,
     arguments_of,
     times_ns,
 )
 from warpladder.collectors.kineto.kinds import LINKS, MEMORY, Kinds
 from warpladder.collectors.kineto.operations import Operations
 from warpladder.collectors.kineto.owners import Launches, Places, Untold, Work, in_order, label_of, owners, owners_of_waits
-from warpladder.collectors.kineto.synchronizations import columns
 from warpladder.collectors.kineto.threads import Threads
-from warpladder.collectors.trace import device_tables as tables
-from warpladder.collectors.trace import memory, synchronizations
+from warpladder.collectors.trace import model
+from warpladder.collectors.trace.model import BATCH_ROWS, ID_BITS, WORK, ReportError, Trace
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.parts import WORK, Part
-from warpladder.collectors.trace.report import BATCH_ROWS, Report, ReportError
+from warpladder.collectors.trace.parts import Part, pairs
 from warpladder.data.advice import XLA_PROFILER
 from warpladder.data.arrays import NONE, Int64s, integers, numbered
 from warpladder.data.columns import FAR
@@ -43,24 +42,25 @@ from warpladder.data.words import counted
 
 #: Kinds of mended places that a warning names.
 _MOST_MENDED: Final = 4
-_TIMES: Final = frozenset(("start", "end"))
-_NVTX: Final = "NVTX_EVENTS"
-_TEXTS: Final = "StringIds"
 _MEMORY_EVENT: Final = "[memory]"
-_TEXT_COLUMNS: Final = frozenset(("value",))
-_PUSH_POP: Final = 59
-#: In the tables of Nsight Systems, the codes of the memory that is set.
-_DEVICE_MEMORY: Final = 2
-#: In global ids, a thread has this many bits.
-_ID_BITS: Final = 24
+#: How the name of an event of `cuda_sync` begins, in lower case. Profilers write `Stream Sync` or `Stream Synchronize`.
+_WAITS: Final = {
+    "stream wait": "stream_wait_event",
+    "event": "event",
+    "stream": "stream",
+    "context": "context",
+    "device": "context",
+}
+#: Columns that hold numbers of texts.
+_NUMBERED: Final = ("name", "full_name", "text", "collective")
 #: The code of a process that no process has.
-_NO_PROCESS: Final = (1 << _ID_BITS) - 1
+_NO_PROCESS: Final = (1 << ID_BITS) - 1
 #: Columns of `Work` and `Launches`.
-_OF_WORK: Final = ("lane", "deviceId", "correlationId", "start", "place")
-_OF_CALLS: Final = ("globalTid", "correlationId", "start")
+_OF_WORK: Final = ("lane", "device", "correlation", "start_ns", "place")
+_OF_CALLS: Final = ("thread", "correlation", "start_ns")
 
 
-class KinetoReport(Report):
+class KinetoTrace(Trace):
     """The tables of a trace. Raises ReportError: the file cannot be read, or is no trace.
 
     Args:
@@ -68,16 +68,17 @@ class KinetoReport(Report):
         notes: receives counts of events that are left out.
 
     Attributes:
-        trace: the file, with what it has beside its events.
+        file: with what it has beside its events.
         threads: processes and threads.
         sizes: of copies, as their calls have them.
         operations: PyTorch's operators.
         collectives: communication kernels with their arguments.
         events: number of events in the file.
+        base_ns: what is added to every time, which makes it a time since 1970 where the file has such a base.
     """
 
     def __init__(self, path: Path, notes: Notes) -> None:
-        self.trace = TraceFile(path)
+        self.file = TraceFile(path)
         self.threads, self.sizes, self.operations, self.collectives = Threads(), Sizes(), Operations(), Collectives()
         self._kinds = Kinds()
         self._notes = notes
@@ -85,7 +86,6 @@ class KinetoReport(Report):
         self._tables: dict[str, list[pa.RecordBatch]] = defaultdict(list)
         self._processes = Counter[int]()
         self._places: dict[int, tuple[int, int]] = {}
-        self._owners: dict[str, list[Int64s]] = {}
         add = {
             "kernels": self._add_kernels,
             "copies": self._add_copies,
@@ -96,7 +96,7 @@ class KinetoReport(Report):
             "functions": self._add_functions,
             "synchronizations": self._add_synchronizations,
         }
-        for events in self.trace.pieces():
+        for events in self.file.pieces():
             for kind, chosen in self._kinds.of(events).items():
                 if kind == LINKS:
                     self._add_links(chosen.events)
@@ -109,9 +109,12 @@ class KinetoReport(Report):
             raise ReportError(f"{path.name}: {problem}")
         self._find_owners(path.name)
         self._tell_damage()
-        full = list(self._texts.of)
-        self._add(_TEXTS, {"id": np.arange(len(full)), "value": pa.array(full, pa.string())})
-        super().__init__(path.name, {table: frozenset(parts[0].schema.names) for table, parts in self._tables.items()})
+        columns = {table: frozenset(parts[0].schema.names) for table, parts in self._tables.items()}
+        for table in {*WORK, model.SYNCHRONIZATIONS} & columns.keys():
+            columns[table] |= {"process"}
+        base = self.file.head.base_ns
+        self.base_ns = base if type(base) is int and 0 <= base < FAR else 0
+        super().__init__(path.name, columns, XLA_PROFILER if self._kinds.is_xla else PYTORCH, self.base_ns)
 
     def _find_owners(self, name: str) -> None:
         """Find which process launched each piece of device work, where it may be one of several."""
@@ -119,12 +122,12 @@ class KinetoReport(Report):
         if not parts or (len(self._processes) < 2 and not self.threads.texts()):
             return
         work = _work([part for _, part in parts])
-        calls = self._tables.get(tables.API, [])
+        calls = self._tables.get(model.API_CALLS, [])
         thread, correlation, start = (
             np.concatenate([np.empty(0, np.int64), *(integers(part[column]) for part in calls)]) for column in _OF_CALLS
         )
         places = np.array([(code, *ends) for code, ends in self._places.items()], np.int64).reshape(-1, 3).T
-        launches = Launches(thread >> _ID_BITS, correlation, start)
+        launches = Launches(thread >> ID_BITS, correlation, start)
         try:
             owner = owners(work, launches, Places(*places), self.threads.processes)
         except Untold:
@@ -140,19 +143,19 @@ class KinetoReport(Report):
         text = "{} kernels, copies and sets are of no process that can be told, and are left out"
         self._notes.count("warning", Source.LAUNCHES, text, lost)
         ends = np.cumsum([part.num_rows for _, part in parts])[:-1]
-        for (table, _), rows in zip(parts, np.split(np.where(owner == NONE, _NO_PROCESS, owner), ends), strict=True):
-            self._owners.setdefault(table, []).append(rows)
-        for part in self._tables.get(synchronizations.SYNCHRONIZATION, ()):
-            of_waits = owners_of_waits(_work([part]), work, owner, launches)
-            rows = np.where(of_waits == NONE, _NO_PROCESS, of_waits)
-            self._owners.setdefault(synchronizations.SYNCHRONIZATION, []).append(rows)
+        for table in WORK:
+            self._tables.pop(table, None)
+        for (table, part), rows in zip(parts, np.split(owner, ends), strict=True):
+            self._tables[table].append(_owned(part, rows))
+        waits = self._tables.get(model.SYNCHRONIZATIONS, [])
+        waits[:] = [_owned(part, owners_of_waits(_work([part]), work, owner, launches)) for part in waits]
 
     def ranks(self) -> list[Part]:
         """The processes that launched device work, if they are several, in the order of their ids."""
         devices: dict[int, set[int]] = defaultdict(set)
-        for table in set(WORK) & self._owners.keys():
-            for part, rows in zip(self._tables[table], self._owners[table], strict=True):
-                for code, device in np.unique(np.stack((rows, integers(part["deviceId"]))), axis=1).T.tolist():
+        for part in (part for table in set(WORK) & self._tables.keys() for part in self._tables[table]):
+            if "process" in part.schema.names:
+                for code, device in np.unique(pairs(part), axis=1).T.tolist():
                     devices[code].add(device)
         devices.pop(_NO_PROCESS, None)
         names = self.threads.processes
@@ -165,20 +168,13 @@ class KinetoReport(Report):
             for code in sorted(devices, key=lambda code: in_order(names[code]))
         ]
 
-    def only(self, part: Part) -> None:
-        """Leave out the operators and collectives of other processes than those of a part of this report."""
-        self.operations.only((part.process, *part.helpers))
-        pieces = zip(self._tables.get(tables.KERNEL, ()), self._owners.get(tables.KERNEL, ()), strict=True)
-        places = [integers(piece["place"])[owner == part.process] for piece, owner in pieces]
-        self.collectives.only(np.concatenate([np.empty(0, np.int64), *places]))
-
     def _tell_damage(self) -> None:
         """Note what was mended in the file."""
-        if self.trace.mended:
-            places = ((what, counted(count, "place")) for what, count in self.trace.mended.most_common(_MOST_MENDED))
+        if self.file.mended:
+            places = ((what, counted(count, "place")) for what, count in self.file.mended.most_common(_MOST_MENDED))
             listed = ", ".join(f"{what} ({count})" for what, count in places)
             self._notes.add("warning", Source.REPORT, f"the file is not valid JSON, and is read all the same. It has {listed}")
-        if self.trace.lacks_end:
+        if self.file.lacks_end:
             self._notes.add(
                 "warning",
                 Source.REPORT,
@@ -194,7 +190,7 @@ class KinetoReport(Report):
             self._notes.add("info", Source.COLUMNS, what)
 
     def _arguments(self, events: list[Event], kind: Any) -> Any:
-        return self._kinds.lanes.arguments_of(events, kind) if self.is_xla else arguments_of(events, kind)
+        return self._kinds.lanes.arguments_of(events, kind) if self._kinds.is_xla else arguments_of(events, kind)
 
     def _add_links(self, events: list[Event]) -> None:
         for phase in "sf":
@@ -215,40 +211,31 @@ class KinetoReport(Report):
         return events, start, start + duration, place
 
     def _add(self, table: str, columns: dict[str, Any]) -> None:
-        arrays = {name: narrow(pa.array(column)) if name not in _TEXT_COLUMNS else column for name, column in columns.items()}
-        self._tables[table].append(pa.RecordBatch.from_pydict(arrays))
+        arrays = {name: pa.array(column) for name, column in columns.items()}
+        narrowed = {name: narrow(each) if pa.types.is_integer(each.type) else each for name, each in arrays.items()}
+        self._tables[table].append(pa.RecordBatch.from_pydict(narrowed))
 
     def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         arguments = self._arguments(events, KernelArguments)
         name = self._named(self._texts.codes([event.name for event in events]), demangled)
         collective = self._collectives(name, self._texts.codes([each.collective for each in arguments]))
-        sizes = (triples([getattr(each, size) for each in arguments]) for size in ("grid", "block"))
-        grid, block = sizes
         self._add(
-            tables.KERNEL,
+            model.KERNELS,
             {
                 **self._of_device(events, arguments, start, end, place),
-                "demangledName": name,
-                "shortName": self._named(name, short_name),
+                "full_name": name,
+                "name": self._named(name, short_name),
                 **{
-                    f"{what}{axis}": column
-                    for what, three in (("grid", grid), ("block", block))
-                    for axis, column in zip("XYZ", three, strict=True)
+                    f"{size}_{axis}": column
+                    for size in ("grid", "block")
+                    for axis, column in zip("xyz", triples([getattr(each, size) for each in arguments]), strict=True)
                 },
-                "registersPerThread": int_column([each.registers for each in arguments]),
-                # The profiler does not tell static from dynamic shared memory.
-                "dynamicSharedMemory": int_column([each.shared_memory for each in arguments]),
-                "graphId": int_column([each.graph for each in arguments]),
-                "collectiveId": collective,
+                **int_columns(arguments, "registers", "dynamic_shared_bytes", "graph_id"),
+                "collective": collective,
             },
         )
         chosen = np.flatnonzero(collective)
-        correlation = numbers([arguments[place].correlation for place in chosen.tolist()])
-        texts = list(self._texts.of)
-        names, kinds = ([texts[code] for code in codes[chosen].tolist()] for codes in (name, collective))
-        self.collectives.gather(
-            [events[place] for place in chosen.tolist()], names, kinds, correlation, place[chosen], start[chosen], end[chosen]
-        )
+        self.collectives.gather([events[row] for row in chosen.tolist()], place[chosen])
 
     def _collectives(self, name: Codes, named: Codes) -> Codes:
         """Codes of the collectives that kernels are part of, by their names or by the trace's names for the collectives; 0 for none."""
@@ -267,28 +254,27 @@ class KinetoReport(Report):
     def _add_copies(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         arguments = self._arguments(events, CopyArguments)
         texts = list(zip([str(event.name) for event in events], [str(each.kind or "") for each in arguments], strict=True))
-        codes = {text: codes_of_copy(*text) for text in set(texts)}
-        kind, source, target = zip(*(codes[text] for text in texts), strict=True)
+        known = {text: copy_of(*text) for text in set(texts)}
+        kind, source, target = (pa.array(words, pa.string()) for words in zip(*(known[text] for text in texts), strict=True))
         self._add(
-            tables.COPY,
+            model.COPIES,
             {
                 **self._of_device(events, arguments, start, end, place),
-                "bytes": int_column([each.bytes for each in arguments]),
-                "copyKind": pa.array(kind, pa.int64()),
-                "srcKind": pa.array(source, pa.int64()),
-                "dstKind": pa.array(target, pa.int64()),
+                **int_columns(arguments, "bytes"),
+                "kind": kind.dictionary_encode(),
+                "src_memory": source.dictionary_encode(),
+                "dst_memory": target.dictionary_encode(),
             },
         )
 
     def _add_sets(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         arguments = self._arguments(events, CopyArguments)
-        device = pa.array(np.full(len(events), _DEVICE_MEMORY))
         self._add(
-            tables.SET,
+            model.SETS,
             {
                 **self._of_device(events, arguments, start, end, place),
-                "bytes": int_column([each.bytes for each in arguments]),
-                "memKind": device,
+                **int_columns(arguments, "bytes"),
+                "dst_memory": pa.array(["device"] * len(events)).dictionary_encode(),
             },
         )
 
@@ -297,13 +283,9 @@ class KinetoReport(Report):
     ) -> dict[str, Any]:
         """Columns that kernels, copies and sets share. `lane` is the process of the event, `place` its place in the file."""
         return {
-            "start": start,
-            "end": end,
-            "deviceId": int_column([each.device for each in arguments]),
-            "contextId": int_column([each.context for each in arguments]),
-            "streamId": int_column([each.stream for each in arguments]),
-            "correlationId": int_column([each.correlation for each in arguments]),
-            "globalPid": np.zeros(len(start), np.int64),
+            "start_ns": start,
+            "end_ns": end,
+            **int_columns(arguments, "device", "context", "stream", "correlation"),
             "lane": self.threads.process_codes(events),
             "place": place,
         }
@@ -311,7 +293,7 @@ class KinetoReport(Report):
     def _host(self, events: list[Event], place: Int64s) -> Int64s:
         """Global ids of the threads of events of the host."""
         thread = self.threads.global_ids(events)
-        process = thread >> _ID_BITS
+        process = thread >> ID_BITS
         for code in np.unique(process).tolist():
             own = place[process == code]
             first, last = self._places.get(code, (int(own.min()), int(own.max())))
@@ -320,21 +302,20 @@ class KinetoReport(Report):
 
     def _add_calls(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         thread = self._host(events, place)
-        self._processes.update(Counter((thread >> _ID_BITS).tolist()))
+        self._processes.update(Counter((thread >> ID_BITS).tolist()))
         arguments = self._arguments(events, CallArguments)
-        correlation = int_column([each.correlation for each in arguments])
+        columns = int_columns(arguments, "correlation", "size")
         name = self._texts.codes([event.name for event in events])
-        self._add(tables.API, {"start": start, "end": end, "globalTid": thread, "correlationId": correlation, "nameId": name})
-        self.sizes.gather(thread >> _ID_BITS, correlation, int_column([each.size for each in arguments]))
+        self._add(
+            model.API_CALLS,
+            {"start_ns": start, "end_ns": end, "thread": thread, "correlation": columns["correlation"], "name": name},
+        )
+        self.sizes.gather(thread >> ID_BITS, columns["correlation"], columns["size"])
 
     def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         self.collectives.add_ranges(events, start)
         text = self._texts.codes([event.name for event in events])
-        kind, domain = np.full(len(events), _PUSH_POP), np.zeros(len(events), np.int64)
-        thread = self._host(events, place)
-        self._add(
-            _NVTX, {"start": start, "end": end, "eventType": kind, "globalTid": thread, "textId": text, "domainId": domain}
-        )
+        self._add(model.RANGES, {"start_ns": start, "end_ns": end, "thread": self._host(events, place), "text": text})
 
     def _add_operations(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         self.operations.gather(events, self._host(events, place), start, end)
@@ -343,18 +324,23 @@ class KinetoReport(Report):
     def _add_functions(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         self.operations.add_functions(events, self._host(events, place), start, end)
 
-    @property
-    def collector(self) -> str:
-        return XLA_PROFILER if self.is_xla else PYTORCH
-
-    @property
-    def is_xla(self) -> bool:
-        """Whether the trace is one of JAX or TensorFlow."""
-        return self._kinds.is_xla
-
     def _add_synchronizations(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
+        """The events of waits. Their process is the device, like that of work."""
         lane = self.threads.process_codes(events)
-        self._add(synchronizations.SYNCHRONIZATION, {**columns(events, start, end), "lane": lane, "place": place})
+        arguments = arguments_of(events, WaitArguments)
+        devices = [event.pid if each.device is None else each.device for event, each in zip(events, arguments, strict=True)]
+        self._add(
+            model.SYNCHRONIZATIONS,
+            {
+                "start_ns": start,
+                "end_ns": end,
+                "device": int_column(devices),
+                **int_columns(arguments, "stream", "correlation", "event_stream", "event_correlation"),
+                "kind": pa.array([_kind_of_wait(event.name) for event in events], pa.string()).dictionary_encode(),
+                "lane": lane,
+                "place": place,
+            },
+        )
 
     def _add_memory(self, events: list[Event]) -> None:
         """The events of the allocators of devices; those of the host have the device type 0."""
@@ -365,56 +351,58 @@ class KinetoReport(Report):
         rows = np.flatnonzero(begun & of_device & named)
         if not len(rows):
             return
-        chosen = [arguments[row] for row in rows.tolist()]
-        self._owners.setdefault(memory.ALLOCATOR, []).append(self.threads.process_codes(events)[rows])
         self._add(
-            memory.ALLOCATOR,
+            model.MEMORY_IN_USE,
             {
-                "start": start[rows],
-                "globalPid": start[rows] * 0,
-                "deviceId": int_column([each.device for each in chosen]),
-                memory.IN_USE: int_column([each.allocated for each in chosen]),
-                memory.RESERVED: int_column([each.reserved for each in chosen]),
+                "start_ns": start[rows],
+                "process": self.threads.process_codes(events)[rows],
+                "source": pa.array(["allocator"] * len(rows)).dictionary_encode(),
+                **int_columns([arguments[row] for row in rows.tolist()], "device", "bytes", "reserved_bytes"),
             },
         )
-
-    @property
-    def base_ns(self) -> int:
-        """The nanoseconds to add to every time of the trace, which make it a time since 1970 where the trace has such a base."""
-        base = self.trace.head.base_ns
-        return base if type(base) is int and 0 <= base < FAR else 0
-
-    @property
-    def origin_ns(self) -> int:
-        return self.base_ns
 
     @property
     def process(self) -> int:
         """The code of the process whose calls launched the device work, of which a trace names only the device."""
         return self._processes.most_common(1)[0][0] if self._processes else 0
 
-    def process_numbers(self, global_ids: Int64s) -> Int64s:
-        return self.threads.process_numbers(global_ids)
+    def process_numbers(self, process: Int64s) -> Int64s:
+        return self.threads.process_numbers(process)
 
-    def thread_numbers(self, global_ids: Int64s) -> Int64s:
-        return self.threads.thread_numbers(global_ids)
+    def thread_numbers(self, thread: Int64s) -> Int64s:
+        return self.threads.thread_numbers(thread)
 
     def _has_rows(self, table: str) -> bool:
         return any(part.num_rows for part in self._tables[table])
 
-    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-        names = [*integers, *texts]
-        for number, part in enumerate(self._tables[table]):
-            owner = self._owners[table][number] if table in self._owners else np.full(part.num_rows, self.process)
-            columns = {name: part.column(name) for name in names}
-            for name in _TIMES & columns.keys():
-                columns[name] = pc.add(columns[name], self.base_ns)
-            if "globalPid" in columns:
-                columns["globalPid"] = pa.array(owner << _ID_BITS)
-            if "bytes" in columns:
-                columns["bytes"] = self.sizes.filled(columns["bytes"], owner, part.column("correlationId"))
+    def _read(self, table: str, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        for part in self._tables[table]:
+            batch = pa.RecordBatch.from_pydict({name: self._column(name, part) for name in names})
             for begin in range(0, part.num_rows, BATCH_ROWS):
-                yield pa.RecordBatch.from_pydict(columns).slice(begin, BATCH_ROWS)
+                yield batch.slice(begin, BATCH_ROWS)
+
+    def _column(self, name: str, part: pa.RecordBatch) -> pa.Array:
+        """A column of a piece of a table."""
+        if name not in part.schema.names:  # all work is of one process
+            return pa.array(np.full(part.num_rows, self.process))
+        column = part.column(name)
+        if name in _NUMBERED:
+            return self._texts.column(pc.if_else(pc.equal(column, 0), None, column) if name == "collective" else column)
+        if not pa.types.is_integer(column.type):
+            return column
+        column = column.cast(pa.int64())
+        if name == "bytes" and "correlation" in part.schema.names:
+            return self.sizes.filled(column, integers(self._column("process", part)), part.column("correlation"))
+        return pc.add(column, self.base_ns) if name in ("start_ns", "end_ns") else column
+
+
+def _kind_of_wait(name: Any) -> str | None:
+    words = str(name).lower()
+    return next((kind for begin, kind in _WAITS.items() if words.startswith(begin)), None)
+
+
+def _owned(part: pa.RecordBatch, process: Int64s) -> pa.RecordBatch:
+    return part.append_column("process", pa.array(np.where(process == NONE, _NO_PROCESS, process)))
 
 
 def _work(parts: Sequence[pa.RecordBatch]) -> Work:
