@@ -1,1 +1,1 @@
-"""The changes of a save: the variants of your file that must be measured again. See `warpladder.commands.watch`."""
+"""Saves of your files: which files matter, when they are saved, and a copy of them. See `warpladder.commands.watch`."""

@@ -1,8 +1,7 @@
 """The one rule by which a cell of two runs is judged: its ratio over the unchanged variants, against the noise between runs.
 
 What a machine does to all variants of a case cancels: a cell counts relative to the cells of equal code of its case. The noise is how
-far those are from each other, in the same two runs or in other recordings of the machine. Compare, Trends and `record --watch` use
-the same functions.
+far those are from each other, in the same two runs or in other recordings of the machine. Compare and Trends use the same functions.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Judges two versions of a variant that one run measured in the same rounds, as `record --against` does.
+"""Judges two versions of a variant that one run measured in the same rounds, as `record --against` and `--watch` do.
 
 What a machine does to a round cancels in the ratio of the round, and the ratio of a cell is the median of these. So its noise is in its own
 rounds. Cells of equal code show what the rounds do not: how far two copies of the same function differ in all of them, as where their

@@ -29,6 +29,7 @@ class Declared:
         version: its name after the `@` of its variants.
         title, own_title: of the version and of the file's own, for a reader.
         command: what records both again.
+        code: workload and variant of the run -> a digest of the code that it runs, and of what it declares.
         cells: workload, variant, config and case of each cell that was asked for.
         cases: columns `workload`, `case`, `reference_sha256` and `inputs_sha256` of table `cases`.
         tolerances: workload -> variant of both versions -> its tolerance in that version and in the file's own.
@@ -38,6 +39,7 @@ class Declared:
     title: str
     own_title: str
     command: str
+    code: Mapping[tuple[str, str], str]
     cells: Sequence[tuple[str, str, str, str]]
     cases: pd.DataFrame
     tolerances: Mapping[str, Mapping[str, tuple[float, float]]]
@@ -49,6 +51,7 @@ def compare_versions(data: RunData, other: Declared, options: Options) -> tuple[
     Raises:
         NotComparable: no cell of both has times.
     """
+    data = replace(data, variants=_with_code(data.variants, other.code))
     own, before = own_version(data), other_version(data)
     info = {**data.info, "command": other.command}
     own = replace(own, info={**info, "label": other.own_title})
@@ -62,6 +65,12 @@ def compare_versions(data: RunData, other: Declared, options: Options) -> tuple[
     return replace(found, facts=facts, lost=lost, changes=changes), before, own
 
 
+def _with_code(variants: pd.DataFrame, code: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    """The variants by the digest of their code: a hash of the source would tell two comments apart, and not two launches of a kernel."""
+    digests = [code[key] for key in zip(variants["workload"], variants["variant"], strict=True)]
+    return variants.assign(source_sha256=pd.Series(digests, variants.index, dtype=variants["source_sha256"].dtype))
+
+
 def is_unchanged(comparison: Comparison, before: RunData, own: RunData) -> bool:
     """Whether both versions have the same variants, with all that they call, and demand the same of them."""
     columns = ["workload", "variant", "source_sha256"]
@@ -70,7 +79,7 @@ def is_unchanged(comparison: Comparison, before: RunData, own: RunData) -> bool:
 
 
 def own_version(data: RunData) -> RunData:
-    """A run without the variants of another version, which `record --against` puts beside the file's own."""
+    """A run without the variants of another version, which `record --against` and `--watch` put beside the file's own."""
     if not has_versions(data.info):
         return data
     return _version(data, lambda name: "" if "@" in name else name)

@@ -46,8 +46,8 @@ def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
 
 
 def has_versions(info: Mapping[str, Any]) -> bool:
-    """Whether a run measured two versions of a file, as `record --against` does; `info` is its row of table `run`."""
-    return " --against" in str(info["command"])
+    """Whether a run measured two versions of a file, as `record --against` and `--watch` do; `info` is its row of table `run`."""
+    return any(option in str(info["command"]) for option in (" --against", " --watch"))
 
 
 def recorded_words(command: str) -> tuple[list[str], list[str]]:

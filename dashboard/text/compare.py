@@ -10,8 +10,10 @@ from xml.etree import ElementTree
 
 from warpladder.dashboard.compare.changes import BLIND, Change, Comparison, LostCell, loss_lines, sentence, unseen
 from warpladder.dashboard.compare.differences import Fact
-from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
+from warpladder.dashboard.compare.within_run import with_speedups
+from warpladder.dashboard.core.cell import Cell, Estimate, name_of, name_on, records
+from warpladder.dashboard.core.cells import best_config, cells, in_timing, timings
+from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends, format_over
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.dashboard.text.formats import json_text
@@ -19,7 +21,7 @@ from warpladder.dashboard.ui.tables import markdown_table, markdown_text
 from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data.files import one_line
 from warpladder.data.names import Asked
-from warpladder.data.words import first_of
+from warpladder.data.words import counted, first_of
 
 HEADINGS: Final = (
     "verdict",
@@ -263,7 +265,53 @@ def ratio_text(ratio: Estimate) -> str:
 
 def alone(comparison: Comparison) -> list[str]:
     """A line for each reason for which B lacks cells of A, and one that names the new cells of B."""
-    lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in loss_lines(comparison.lost)]
+    lines = _losses(comparison)
     if comparison.new:
         lines.append(f"new in B: {first_of((' '.join(each[:3]) for each in comparison.new), _MOST_NAMED)}")
     return lines
+
+
+def _losses(comparison: Comparison) -> list[str]:
+    return [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in loss_lines(comparison.lost)]
+
+
+#: The headings of `brief`.
+_BRIEF: Final = ("variant", "verdict", "case", "last", "now", "now over last", "noise", "over the baseline")
+_MOST_BRIEF: Final = 16
+_CELL: Final = ["workload", "case", "variant"]
+
+
+def brief(comparison: Comparison, last: RunData, now: RunData) -> str:
+    """The present version beside the last one, which ran in its rounds, as text that ends with a line feed.
+
+    It has a row for each case of the variants whose code differs, by their fastest config, whatever the verdict: `new` where the last
+    version has no times, and `mended` where it failed.
+    """
+    columns = ["workload", "variant", "source_sha256"]
+    alike = set(last.variants[columns].itertuples(index=False, name=None))
+    differ = {key[:2] for key in now.variants[columns].itertuples(index=False, name=None) if key not in alike}
+    changes = {(each.workload, each.case, each.variant): each for each in comparison.changes}
+    failed = set(last.results.loc[~last.results["status"].isin(["ok", "skipped"]), _CELL].itertuples(index=False, name=None))
+    shown: list[Change] = []
+    rows: list[tuple[str, ...]] = []
+    for cell in (each for each in _with_ratios(now) if (each.workload, each.variant) in differ):
+        change = changes.get(key := (cell.workload, cell.case, cell.variant))
+        shown += [change] if change else []
+        name = f"{f'{cell.workload} ' if len(now.workloads) > 1 else ''}{name_on(cell.variant, cell.config, cell.gpus)}"
+        of_last = (
+            (format_duration(change.a_ns.value), ratio_text(change.ratio), noise_text(change)) if change else (NOTHING,) * 3
+        )
+        verdict = "mended" if key in failed else change.verdict if change else "new"
+        over = format_over(cell.speedup.value, cell.variant, cell.baseline, cell.verdict)
+        rows.append((name, verdict, cell.case, of_last[0], format_duration(cell.median_ns.value), *of_last[1:], over))
+    more = [f"and {counted(len(rows) - _MOST_BRIEF, 'more row')}"] if len(rows) > _MOST_BRIEF else []
+    told = [sentence([each for each in comparison.changes if each in shown])] if shown else []
+    return plain_lines([*plain_table(_BRIEF, rows[:_MOST_BRIEF]), *more, *_losses(comparison), *told])
+
+
+def _with_ratios(data: RunData) -> Iterator[Cell]:
+    """The cells of each workload in its first timing, by the fastest config of a variant, with the columns of `with_speedups`."""
+    for workload in data.workloads:
+        for timing in timings(data, workload)[:1]:
+            fastest = best_config(in_timing(cells(data), workload, timing)).reset_index(drop=True)
+            yield from records(with_speedups(data, workload, timing, fastest))

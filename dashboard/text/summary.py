@@ -213,7 +213,9 @@ _LEAST_SPENT_NS: Final = 50_000_000
 _MOST_REASONS: Final = 3
 
 
-def findings(run: store.Run, *, every: bool = False, told: Container[tuple[Any, Any]] = ()) -> Iterator[str]:
+def findings(
+    run: store.Run, *, every: bool = False, told: Container[tuple[Any, Any]] = (), counts: bool = True
+) -> Iterator[str]:
     """The statuses and diagnostics of a run, line by line.
 
     Findings of one kind take one line, with their count and the first of them. So do all specimens, which are variants that the checks
@@ -223,18 +225,19 @@ def findings(run: store.Run, *, every: bool = False, told: Container[tuple[Any, 
         every: whether each finding has a line of its own, those about specimens too; then the lines of `spent` follow, as they do where
             the recording was interrupted.
         told: workload and variant of failures that have a line elsewhere.
+        counts: whether the numbers of cells, and what else the machine did, have a line.
     """
     variants = run.table("variants").to_dict("records")
     specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
     results = run.table("results").to_dict("records")
     diagnostics = (
         run.table("diagnostics")
-        .query("severity != 'info' or source in ('not_reached', 'fewer_processes', 'load')")
+        .query(f"severity != 'info' or source in {('not_reached', *(('fewer_processes', 'load') if counts else ()))}")
         .to_dict("records")
     )
     aside = set() if every else specimens
     is_interrupted = any(row["source"] == Source.INTERRUPTED for row in diagnostics)
-    if results or run.info["kind"] == "recording":
+    if counts and (results or run.info["kind"] == "recording"):
         yield _counts([row for row in results if _key(row) not in aside])
     if every:
         failed = ((row, f"{_cell(row)}: {row['status']}: {row['detail']}") for row in results)

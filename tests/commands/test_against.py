@@ -96,6 +96,14 @@ def test_nothing_fails_where_nothing_differs(repository: Path) -> None:
     assert "no variant differs from main" in said
 
 
+def test_comments_change_no_variant_and_what_holds_for_the_whole_process_is_told(repository: Path) -> None:
+    change(repository, "def direct(x):\n", 'def direct(x):\n    """Idea: from the package."""\n    # a comment\n')
+    change(repository, "import numpy as np\n", "import numpy as np\n\nnp.seterr(all='ignore')\n")
+    code, _, said = record(repository, "--against", "main")
+    assert code == 0 and "no variant differs from main" in said
+    assert "warning: your files set something else for the whole process than those of main, " in said
+
+
 def test_each_version_imports_its_own_package_also_within_functions(repository: Path) -> None:
     (repository / "src" / "package" / "operations.py").write_text(SLOWER)
     code, text, _ = record(repository, "--against", "main", "--format", "json", "--label", "slower")

@@ -1,10 +1,10 @@
 """`warpladder record FILE --against REF`: records two versions of a file in the same rounds, and judges the second by the first."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pandas as pd
 
@@ -13,17 +13,19 @@ from warpladder.collectors.core.plan import PlanError, Request, VersionsRef, Wor
 from warpladder.commands import gate
 from warpladder.commands.common import ExitCode
 from warpladder.commands.gate import Asks
-from warpladder.dashboard.compare.changes import NotComparable, Options
+from warpladder.dashboard.compare.changes import Comparison, NotComparable, Options
 from warpladder.dashboard.compare.versions import Declared, compare_versions, is_unchanged
 from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import summary
-from warpladder.dashboard.text.formats import Comparison
+from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.data import store
 from warpladder.recording import UNDER_TOOL, Order, Planned
 from warpladder.revisions import Pair
 from warpladder.screen import say
 from warpladder.workloads import registry
 from warpladder.workloads.api import Workload, WorkloadError
+from warpladder.workloads.declare.functions.code import PROCESS, Code, code_of
 
 #: Rounds of a scope, and seconds for those beyond the fewest; see `Limits`.
 _FEWEST_ROUNDS: Final = 15
@@ -39,45 +41,79 @@ def check(order: Order) -> None:
         raise PlanError(f"--against: {order.collector} starts the recording as another program; choose another --collector")
 
 
-def plan(order: Order, pairs: Sequence[Pair]) -> tuple[Planned, Declared]:
-    """Plan both versions of the files of an order. Returns what the other one declares, too.
+class Versions(NamedTuple):
+    """Both versions of the files of an order, loaded.
 
-    All cases are measured, in more rounds than `record` takes: a gate that leaves some out, or sees too little, fails.
-
-    Raises:
-        Error: a version cannot be loaded, or they have no variant in common.
+    Attributes:
+        others: the workloads of the other version by their names.
+        merged: those of the user's own with the variants of the other one after their own, and how a child finds them.
+        codes: of each file, the code of the user's own version and of the other one.
     """
-    request, name = order.request, pairs[0].other.name
-    others = {each.name: each for pair in pairs for each in pair.other.workloads()}
-    merged = {
-        each.name: (each, VersionsRef(each.name, pair.own.file, own=pair.own, other=pair.other))
-        for pair in pairs
-        for each in registry.load_versions(pair.own, pair.other)
-    }
-    if not any(variant.name.endswith(f"@{name}") for workload, _ in merged.values() for variant in workload.variants):
+
+    pairs: Sequence[Pair]
+    others: Mapping[str, Workload]
+    merged: Mapping[str, tuple[Workload, VersionsRef]]
+    codes: Sequence[tuple[Code, Code]]
+
+    @property
+    def end(self) -> str:
+        """The end of the names of the other version's variants."""
+        return f"@{self.pairs[0].other.name}"
+
+
+def load(pairs: Sequence[Pair]) -> Versions:
+    """Load both versions of files. Raises Error: a version cannot be loaded, or they have no workload in common."""
+    others: dict[str, Workload] = {}
+    merged: dict[str, tuple[Workload, VersionsRef]] = {}
+    codes: list[tuple[Code, Code]] = []
+    end = f"@{pairs[0].other.name}"
+    for pair in pairs:
+        of_other = pair.other.workloads()
+        code_of_other = code_of(of_other, pair.other.file)
+        both = registry.load_versions(pair.own, pair.other)
+        alone = [replace(each, variants=tuple(v for v in each.variants if not v.name.endswith(end))) for each in both]
+        codes.append((code_of(alone, pair.own.file), code_of_other))
+        others |= {each.name: each for each in of_other}
+        merged |= {each.name: (each, VersionsRef(each.name, pair.own.file, own=pair.own, other=pair.other)) for each in both}
+    if not any(variant.name.endswith(end) for workload, _ in merged.values() for variant in workload.variants):
         raise PlanError(
             f"--against {pairs[0].title}: has no benchmark of {', '.join(merged)}, but {', '.join(others)}; "
             "record without --against where all are new"
         )
-    own = {variant.name for workload, _ in merged.values() for variant in workload.variants}
-    names = [each for variant in request.variants for each in (variant, f"{variant}@{name}") if each == variant or each in own]
-    cells = [cell for workload in others.values() for cell in _asked(workload, request)]
-    rows = [case_row(workload, case) for workload in others.values() for case in workload.cases]
+    return Versions(pairs, others, merged, codes)
+
+
+def plan(order: Order, versions: Versions, *, partial: bool = False) -> tuple[Planned, Declared]:
+    """Plan both versions of the files of an order, in more rounds than `record` takes. Returns what the other one declares, too.
+
+    Args:
+        partial: whether only the variants of the order are compared, as far as there is time; else all cases are measured, since a gate that
+            leaves some out fails.
+
+    Raises:
+        Error: an order that cannot be planned.
+    """
+    request, (pairs, others, merged, codes), end = order.request, versions, versions.end
+    cells = [cell for workload in others.values() for cell in _asked(workload, request)] if not partial else []
     declared = Declared(
-        name,
+        end.removeprefix("@"),
         pairs[0].title,
         f"{pairs[0].own.file.name}, as it is here" if len(pairs) == 1 else "your files, as they are here",
         shlex.join(["warpladder", *order.arguments]),
+        {key: digest for own, _ in codes for key, digest in own.items()}
+        | {(workload, f"{variant}{end}"): digest for _, other in codes for (workload, variant), digest in other.items()},
         cells,
-        pd.DataFrame(rows),
+        pd.DataFrame([case_row(workload, case) for workload in others.values() for case in workload.cases]),
         {each: dict(_tolerances(others[each], merged[each][0])) for each in others if each in merged},
     )
+    known = {variant.name for workload, _ in merged.values() for variant in workload.variants}
+    named = [f"{each}{end}" for each in request.variants]
     request = replace(
         request,
-        variants=names,
+        variants=[*request.variants, *(each for each in named if each in known)],
         seconds=request.seconds or _SECONDS,
         max_rounds=request.max_rounds or _MOST_ROUNDS,
-        no_limit=True,
+        no_limit=request.no_limit or not partial,
     )
     planned = recording.plan(replace(order, request=request, declared=list(merged.values())))
     limits = planned.work.limits
@@ -110,23 +146,33 @@ def _tolerances(before: Workload, own: Workload) -> Iterator[tuple[str, tuple[fl
             yield variant.name, next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
-def judge(path: Path, declared: Declared, asks: Asks, form: Comparison) -> ExitCode | None:
+def judge(path: Path, declared: Declared, asks: Asks, form: Form) -> ExitCode | None:
     """Print what a run found, and the comparison of its two versions. Returns how the command ends; None where all is well."""
-    run = store.open_run(path)
-    options = Options(asks.scope, asks.match, asks.smallest)
-    try:
-        comparison, before, own = compare_versions(run_data.load(run), declared, options)
-    except NotComparable:
-        _say_all(summary.findings(run))
-        raise
-    _say_all(summary.findings(run, told={(each.workload, each.variant) for each in comparison.lost}))
+    if declared.code[PROCESS] != declared.code["", f"@{declared.version}"]:
+        say(
+            f"warning: your files set something else for the whole process than those of {declared.title}, and both versions ran with both"
+        )
+    comparison, before, own = compared(path, declared, Options(asks.scope, asks.match, asks.smallest), counts=True)
     if is_unchanged(comparison, before, own):
         say(f"no variant differs from {declared.title}, with all that it calls")
     code = gate.end(comparison, before, own, asks, form)
-    if not code and summary.not_right(run, beside=f"@{declared.version}"):
+    if not code and summary.not_right(store.open_run(path), beside=f"@{declared.version}"):
         say(f"FAILED: a variant is not right, and {declared.title} has no right one to compare it with")
         return ExitCode.WRONG
     return code
+
+
+def compared(path: Path, declared: Declared, options: Options, *, counts: bool) -> tuple[Comparison, RunData, RunData]:
+    """Print what a run found, with the `counts` of `findings`. Returns the comparison of its two versions, and each as a run. Raises
+    NotComparable."""
+    run = store.open_run(path)
+    try:
+        comparison, before, own = compare_versions(run_data.load(run), declared, options)
+    except NotComparable:
+        _say_all(summary.findings(run, counts=counts))
+        raise
+    _say_all(summary.findings(run, told={(each.workload, each.variant) for each in comparison.lost}, counts=counts))
+    return comparison, before, own
 
 
 def _say_all(lines: Iterable[str]) -> None:

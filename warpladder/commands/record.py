@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 @click.option(
     "--watch",
     is_flag=True,
-    help="Stay, and record what changed whenever the file is saved: the verdict against the last run. Ctrl-C ends.",
+    help="Stay, and record what changed whenever the file is saved, in the same rounds as the last version. Ctrl-C ends.",
 )
 def command(
     workloads: Sequence[str],
@@ -149,7 +149,7 @@ def command(
         one = "--watch" if watch else "--against"
         raise Error(f"{one} {option}: {one} takes times alone; record once more with {option} when it ends")
     if watch and against:
-        raise Error("--watch --against: --watch compares with the last recording; leave out one of the two")
+        raise Error("--watch --against: --watch compares with the version recorded last; leave out one of the two")
     if form == ("csv" if against else "junit"):
         raise Error(
             f"--format {form}: {'of a comparison, choose table, markdown, json or junit' if against else 'is for --against'}"
@@ -220,13 +220,13 @@ def _record_against(order: "Order", reference: str, asks: Asks, form: Any, *, qu
         click.exceptions.Exit: the recording was interrupted, or the gate fails.
     """
     from warpladder import revisions, screen
-    from warpladder.commands.against import check, judge, plan
+    from warpladder.commands.against import check, judge, load, plan
 
     check(order)
     codes = []
     with revisions.versions(order.request.files, reference) as pairs:
         with screen.set_aside():
-            planned, declared = plan(order, pairs)
+            planned, declared = plan(order, load(pairs))
 
         def answer(path: Path) -> None:
             codes.append(judge(path, declared, asks, form))

@@ -2,14 +2,15 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy
 import pytest
 
-from warpladder.collectors.watch import snapshot
-from warpladder.collectors.watch.normal_form import of_cpp, of_file
-from warpladder.collectors.watch.snapshot import Change, kernel_files, python_files
-from warpladder.commands.watched import to_record
+from warpladder.collectors.watch.files import copy_files, files_now, files_of, python_files
 from warpladder.workloads import registry
+from warpladder.workloads.declare.functions.bare import of_cpp
+from warpladder.workloads.declare.functions.code import PROCESS, Code, code_of
 
 pytestmark = pytest.mark.slow
 
@@ -141,35 +142,41 @@ FILES = {
 }
 
 
-REST = "the rest of bench.py"
-
-
-def taken(folder: Path, texts: dict[str, str], file: str) -> snapshot.Snapshot:
-    """The snapshot of a file in a folder of its own, as a process of its own would take it."""
+def taken(folder: Path, texts: dict[str, str], file: str) -> Code:
+    """The code of a file in a folder of its own."""
     folder.mkdir()
     for name, text in texts.items():
         (folder / name).write_text(text)
     path = (folder / file).resolve()
-    return snapshot.take([path], registry.load_all((), [path]))
+    return code_of(registry.load_all((), [path]), path)
 
 
-def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
-    """What an edit of one of FILES changes."""
+def changed(before: Code, now: Code) -> list[tuple[str, str]]:
+    """The workload and variant of each part that differs or is new."""
+    return [key for key, digest in now.items() if before.get(key) != digest]
+
+
+def edited(tmp_path: Path, name: str, old: str, new: str) -> list[str]:
+    """The names of the variants that an edit of one of FILES changes; `problem` for a workload, `process` for what acts on it."""
     assert FILES[name].count(old) == 1
     main = "kernels.py" if name in ("kernels.py", "second.cu", "twice.cuh") else "bench.py"
     before = taken(tmp_path / "before", FILES, main)
-    return snapshot.changed(before, taken(tmp_path / "after", {**FILES, name: FILES[name].replace(old, new)}, main))
+    return names(before, taken(tmp_path / "after", {**FILES, name: FILES[name].replace(old, new)}, main))
+
+
+def names(before: Code, now: Code) -> list[str]:
+    return [
+        variant or ("process" if (workload, variant) == PROCESS else "problem") for workload, variant in changed(before, now)
+    ]
 
 
 @pytest.mark.thorough
 def test_a_file_of_any_depth_that_loads_is_compared(tmp_path: Path) -> None:
     before = taken(tmp_path / "before", {**FILES, "bench.py": BENCH + DEEP}, "bench.py")
     other = (BENCH + DEEP).replace("- 897)", "- 896)")
-    change = snapshot.changed(before, taken(tmp_path / "after", {**FILES, "bench.py": other}, "bench.py"))
-    assert (change.names, change.rest) == (["deep"], ())
+    assert names(before, taken(tmp_path / "after", {**FILES, "bench.py": other}, "bench.py")) == ["deep"]
     other = (BENCH + DEEP).replace("SMALL = 499", "SMALL = 500")
-    change = snapshot.changed(before, taken(tmp_path / "later", {**FILES, "bench.py": other}, "bench.py"))
-    assert change.rest == (REST,)
+    assert names(before, taken(tmp_path / "later", {**FILES, "bench.py": other}, "bench.py")) == []
 
 
 @pytest.mark.sampled(4)
@@ -205,31 +212,32 @@ def test_a_file_of_any_depth_that_loads_is_compared(tmp_path: Path) -> None:
 def test_an_edit_changes_these_variants_and_nothing_else(
     name: str, old: str, new: str, variants: list[str], tmp_path: Path
 ) -> None:
-    change = edited(tmp_path, name, old, new)
-    assert (change.names, change.rest) == (variants, ())
+    assert edited(tmp_path, name, old, new) == variants
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
-    ("name", "old", "new", "rest"),
+    ("name", "old", "new", "what"),
     [
-        pytest.param("bench.py", "n=[1000]", "n=[1000, 2000]", {REST, "the cases of double"}, id="axes"),
-        pytest.param("bench.py", "helpers.spread(n, rng)", "2 * helpers.spread(n, rng)", {REST}, id="inputs"),
-        pytest.param("helpers.py", "rng.random(n,", "1 - rng.random(n,", {"the rest of helpers.py"}, id="what inputs call"),
-        pytest.param("bench.py", "return exact(x)", "return 1 * exact(x)", {REST}, id="the reference"),
-        pytest.param("bench.py", "return FACTOR * x", "return x * FACTOR", {REST}, id="what the reference calls"),
-        pytest.param("bench.py", "FACTOR = 3", "FACTOR = 3.0", {REST}, id="a constant of that"),
-        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nnp.seterr(all='ignore')\n", {REST}, id="a call"),
-        pytest.param("kernels.py", "2 * inputs[\"x\"].astype", "1 * 2 * inputs[\"x\"].astype", {"the rest of kernels.py"}, id="a lambda of the reference"),
-        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nfunctools.all_faster = True\n", {REST}, id="a setting of a library"),
+        pytest.param("bench.py", "n=[1000]", "n=[1000, 2000]", ["problem"], id="axes"),
+        pytest.param("bench.py", "helpers.spread(n, rng)", "2 * helpers.spread(n, rng)", ["problem"], id="inputs"),
+        pytest.param("helpers.py", "rng.random(n,", "1 - rng.random(n,", ["problem"], id="what inputs call"),
+        pytest.param("bench.py", "return exact(x)", "return 1 * exact(x)", ["problem"], id="the reference"),
+        pytest.param("bench.py", "return FACTOR * x", "return x * FACTOR", ["problem"], id="what the reference calls"),
+        pytest.param("bench.py", "FACTOR = 3", "FACTOR = 3.0", ["problem"], id="a constant of that"),
+        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nnp.seterr(all='ignore')\n", ["process"], id="a call"),
+        pytest.param("kernels.py", "2 * inputs[\"x\"].astype", "1 * 2 * inputs[\"x\"].astype", ["problem"], id="a lambda of the reference"),
+        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nnp.all_faster = True\n", ["process"], id="a setting of a library"),
+        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nfunctools.all_faster = True\n", ["blocked", "again", "process"], id="a setting of what variants use"),
+        pytest.param("bench.py", "def exact", "@np.library.custom_op('a')\ndef exact", ["problem", "process"], id="an operator for the whole process"),
     ],
 )  # fmt: skip
-def test_an_edit_of_what_all_variants_depend_on_changes_everything(
-    name: str, old: str, new: str, rest: set[str], tmp_path: Path
+def test_an_edit_of_what_all_variants_depend_on_is_told_apart(
+    name: str, old: str, new: str, what: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = edited(tmp_path, name, old, new)
-    assert set(change.rest) == rest
-    assert to_record(change, (), ["plain"]) is None
+    library = SimpleNamespace(custom_op=lambda name: lambda function: function)
+    monkeypatch.setattr(numpy, "library", library, raising=False)
+    assert edited(tmp_path, name, old, new) == what
 
 
 SHARED = """
@@ -291,45 +299,43 @@ def unused():
 @pytest.mark.parametrize(
     ("old", "new", "variants"),
     [
-        ("FACTOR = 3", "FACTOR = 3.0", None),
-        ("return FACTOR * x\n", "return x * FACTOR\n", None),
-        ("    return x\n", "    return 1 * x\n", None),
+        ("FACTOR = 3", "FACTOR = 3.0", ["problem", "plain", "other"]),
+        ("return FACTOR * x\n", "return x * FACTOR\n", ["problem", "plain"]),
+        ("    return x\n", "    return 1 * x\n", ["problem", "other"]),
         ("FACTOR * checked(x)", "checked(x) * FACTOR", ["other"]),
         ("return reference(x)", "return 1 * reference(x)", ["plain"]),
         ("x + 2 * x", "x + x + x", ["last"]),
         ("        return x * 3", "        return 3 * x", ["in_32", "in_64"]),
-        ("if len(SIZES)", "if 0 + len(SIZES)", None),
+        ("if len(SIZES)", "if 0 + len(SIZES)", []),
         ("    return n\n", "    return n // 1\n", ["tripled"]),
         ("block=64", "block=128", ["wide"]),
         ("n > 5000", "n > 500", ["wide"]),
         ("out[threadIdx.x] = 3 *", "out[threadIdx.x] = 3.0f *", ["tripled", "wide"]),
         ("// one", "// two", []),
         ("(n, rng):", "(n, rng):\n    # a comment", []),
-        ("import numpy as np", "import numpy as np\nnp.seterr(all='ignore')", None),
-        ("SIZES = (32, 64)", "SIZES = (32, 64)\nnp.seterr(all='ignore') if SIZES else 0", None),
-        ("return last(1)", "return last(2)", None),
+        ("import numpy as np", "import numpy as np\nnp.seterr(all='ignore')", ["process"]),
+        ("SIZES = (32, 64)", "SIZES = (32, 64)\nnp.seterr(all='ignore') if SIZES else 0", ["process"]),
+        ("return last(1)", "return last(2)", []),
     ],
 )
-def test_what_a_variant_shares_with_inputs_or_reference_changes_everything(
-    old: str, new: str, variants: list[str] | None, tmp_path: Path
+def test_what_a_variant_shares_with_inputs_or_reference_changes_both(
+    old: str, new: str, variants: list[str], tmp_path: Path
 ) -> None:
     assert SHARED.count(old) == 1
     texts = [{"bench.py": SHARED}, {"bench.py": SHARED.replace(old, new)}]
     before, now = (taken(tmp_path / str(number), each, "bench.py") for number, each in enumerate(texts))
-    change = snapshot.changed(before, now)
-    assert (change.names, change.rest) == (variants, ()) if variants is not None else change.rest == (REST,)
+    assert names(before, now) == variants
 
 
-def test_a_variant_that_the_reference_calls_is_no_variant_s_alone(tmp_path: Path) -> None:
+def test_a_variant_that_the_reference_calls_changes_the_problem_too(tmp_path: Path) -> None:
     texts = {**FILES, "bench.py": BENCH.replace("return FACTOR * x", "return plain(x)")}
     again = {**texts, "bench.py": texts["bench.py"].replace("return n * x", "return x * n")}
-    change = snapshot.changed(taken(tmp_path / "a", texts, "bench.py"), taken(tmp_path / "b", again, "bench.py"))
-    assert change.rest == (REST,)
+    now = taken(tmp_path / "b", again, "bench.py")
+    assert names(taken(tmp_path / "a", texts, "bench.py"), now) == ["problem", "plain", "again"]
 
 
 def test_a_variant_that_is_gone_leaves_the_others_as_they_are(tmp_path: Path) -> None:
-    change = edited(tmp_path, "bench.py", 'bench.variant(helpers.other, name="other", role="peer")\n', "")
-    assert change.names == []
+    assert edited(tmp_path, "bench.py", 'bench.variant(helpers.other, name="other", role="peer")\n', "") == []
 
 
 def test_files_that_are_not_there_yet_are_watched(tmp_path: Path) -> None:
@@ -340,32 +346,33 @@ def test_files_that_are_not_there_yet_are_watched(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "second.cu", tmp_path / "twice.cuh")  # a file to load it by; it includes itself
     workloads = registry.load_all((), [tmp_path / "kernels.py"])
     (tmp_path / "twice.cuh").unlink()
-    assert {file.name for file in kernel_files(workloads)} == {"second.cu", "twice.cuh"}
+    assert {file.name for file in files_of([], workloads)} == {"second.cu", "twice.cuh"}
 
 
-def test_files_of_two_folders_are_told_apart(tmp_path: Path) -> None:
-    def shot(number: int, edit: str) -> snapshot.Snapshot:
-        files = []
-        for name in ("one", "two"):
-            folder = tmp_path / str(number) / name
-            folder.mkdir(parents=True)
-            (folder / "helpers.py").write_text(HELPERS.replace("x * factor", edit) if name == "two" else HELPERS)
-            (folder / "bench.py").write_text(
-                BENCH.replace('bench.cuda("second.cu"', 'bench.cuda("""\n"""').replace('"double"', f'"{name}"')
-            )
-            files.append((folder / "bench.py").resolve())
-        return snapshot.take(files, registry.load_all((), files))
-
-    change = snapshot.changed(shot(1, "x * factor"), shot(2, "factor * x"))
-    assert (change.variants, change.rest) == ((("two", "blocked"),), ())
+def test_modules_of_two_folders_are_told_apart(tmp_path: Path) -> None:
+    texts = {name: {**FILES, "helpers.py": HELPERS.replace("x * factor", name)} for name in ("factor * x", "x * factor")}
+    one, two = (taken(tmp_path / f"folder {number}", each, "bench.py") for number, each in enumerate(texts.values()))
+    assert names(one, two) == ["blocked"]
 
 
-def test_the_baseline_is_recorded_with_what_changed_and_what_was_not_asked_for_is_not() -> None:
-    change = Change((("w", "b"), ("w", "c")))
-    assert to_record(change, (), ["a"]) == ("a", "b", "c")
-    assert to_record(change, ("a", "c"), ["a"]) == ("a", "c")
-    assert to_record(change, ("a",), ["a"]) == ()
-    assert to_record(Change(()), (), ["a"]) == ()
+def test_a_copy_has_the_files_beside_links_to_all_else(tmp_path: Path) -> None:
+    user, folder = tmp_path / "user" / "benches", tmp_path / "copies" / "last"
+    (user / "kit").mkdir(parents=True)
+    for name in ("bench.py", "kit/own.py", "kit/data.npy", "../shared.txt"):
+        (user / name).write_text(name)
+    copy_files([user / "bench.py", user / "kit" / "own.py", user / "absent.py"], folder)
+    copied = folder / user.relative_to("/")
+    for name in ("bench.py", "kit/own.py", "kit/data.npy"):
+        (user / name).write_text("changed")
+    texts = {name: (copied / name).read_text() for name in ("bench.py", "kit/own.py", "kit/data.npy", "../shared.txt")}
+    assert texts == {
+        "bench.py": "bench.py",
+        "kit/own.py": "kit/own.py",
+        "kit/data.npy": "changed",
+        "../shared.txt": "../shared.txt",
+    }
+    shutil.rmtree(folder)
+    assert (user / "kit" / "data.npy").read_text() == "changed"
 
 
 def test_comments_and_layout_of_cuda_code_do_not_count_but_texts_do() -> None:
@@ -378,6 +385,6 @@ def test_a_file_that_does_not_parse_is_told_from_others_by_its_bytes(tmp_path: P
     texts = {"a.py": b"def f(:", "b.py": b"def g(:", "c.py": b"\xff\xfe", "d.py": b"x = 1", "e.py": b"x = 1  # one\n"}
     for name, content in texts.items():
         (tmp_path / name).write_bytes(content)
-    forms = [of_file(tmp_path / name) for name in texts]
+    forms = list(files_now(tmp_path / name for name in texts).values())
     assert len(set(forms)) == 4 and forms[3] == forms[4]
-    assert of_file(tmp_path / "absent.py") == ""
+    assert files_now([tmp_path / "absent.py"]) == {tmp_path / "absent.py": ""}

@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -16,9 +17,10 @@ from tests.limits import no_hang
 from warpladder.__main__ import command
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.watch import snapshot
-from warpladder.collectors.watch.snapshot import python_files
+from warpladder.collectors.watch.files import files_now, python_files
 from warpladder.commands.watch import _Watch
+from warpladder.dashboard.compare.versions import own_version
+from warpladder.dashboard.core.run_data import load
 from warpladder.data import store
 from warpladder.recording import Order
 
@@ -53,6 +55,10 @@ def twice(x):
     return x + x
 """
 SLOWER = HELPERS.replace("x + x", "sum([x, x, *(30 * [0 * x])])")
+CODE = "__global__ void doubled(const float* x, float* out) { out[threadIdx.x] = 2 * x[threadIdx.x]; }\n"
+KERNEL = """
+bench.cuda("kernel.cu", kernel="doubled", grid=1, block=128)
+"""
 WAITS = "Ctrl-C ends"
 
 
@@ -102,12 +108,23 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def watch(folder: Path) -> Iterator[Watch]:
-    watch = Watch(folder)
-    yield watch
-    if watch.process.poll() is None:
+def started(folder: Path) -> Iterator[Callable[..., Watch]]:
+    """Starts watches of the file in the folder, which end with the test."""
+    watches: list[Watch] = []
+
+    def start(*options: str) -> Watch:
+        watches.append(Watch(folder, *options))
+        return watches[-1]
+
+    yield start
+    for watch in watches:
         watch.process.kill()
         watch.process.wait()
+
+
+@pytest.fixture
+def watch(started: Callable[..., Watch]) -> Watch:
+    return started()
 
 
 def saved(file: Path, text: str) -> None:
@@ -118,7 +135,7 @@ def saved(file: Path, text: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, folder: Path) -> None:
+def test_a_watch_records_what_changed_beside_the_last_version(watch: Watch, folder: Path) -> None:
     bench, helpers = folder / "bench.py", folder / "helpers.py"
     said = watch.until(WAITS)
     assert said[-1] == "watching bench.py and 1 file that it uses; Ctrl-C ends"
@@ -126,14 +143,15 @@ def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, fol
 
     saved(helpers, SLOWER)
     said = watch.until(WAITS)
-    assert said[0] == "helped changed: recorded again, with plain beside"
+    assert said[0] == "helped changed: recorded again with plain"
     assert re.fullmatch(r"the ceilings are those of the watch's first recording, of \d\d:\d\d:\d\d", said[1])
     first, second = watch.recorded()
     assert first.table("ceilings").equals(second.table("ceilings"))
     assert said[1] in set(second.table("diagnostics")["text"])
     (row,) = [line for line in said if line.startswith("helped  ")]
-    assert re.match(r"helped +slower +\d[\d.]*× \(.*\) +n=300000 +\d.* +\d.*× plain$", row)
+    assert re.match(r"helped +slower +n=300000 +\d\S* .s +\d\S* .s +\d[\d.]* \(.*\) +\d.* %  +0\.\d+× plain$", row)
     assert not [line for line in said if line.startswith("plain")]
+    assert sorted(set(second.table("samples")["variant"])) == ["helped", "helped@last", "plain", "plain@last"]
 
     saved(helpers, SLOWER + "# a comment\n")
     assert watch.until("saved") == ["helpers.py saved: nothing measurable changed"]
@@ -141,39 +159,81 @@ def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, fol
     saved(bench, BENCH + "def broken(:\n")
     assert "bench.py:23: SyntaxError: invalid syntax; mend it" in watch.until(WAITS)[0]
 
-    saved(bench, BENCH)
-    assert watch.until(WAITS)[0] == "the same as in the last recording: nothing to record"
+    saved(bench, BENCH + "def unused():\n    pass\n")
+    assert watch.until(WAITS)[0] == "the same as in the last right recording: nothing to record"
 
     saved(bench, BENCH.replace("return helpers.twice(x)", "return helpers.twice(x) + 1"))
-    assert any(re.match("helped: wrong_result at n=300000: ", line) for line in watch.until(WAITS))
+    assert any(re.match("FAILED: double n=300000 helped: wrong_result: ", line) for line in watch.until(WAITS))
+
+    saved(bench, BENCH.replace("return helpers.twice(x)", "return np.add(x, x)"))  # beside the version that was right
+    assert any(re.match(r"helped +faster +n=300000 ", line) for line in watch.until(WAITS))
 
     saved(bench, BENCH.replace("n=[300_000]", "n=[300_000, 600_000]"))
     said = watch.until(WAITS)
-    assert said[0] == "the rest of bench.py and the cases of double changed: everything is recorded again"
-    assert [line.split()[0] for line in said if re.match("plain|helped", line)] == ["plain", "helped"]
+    assert said[0] == "inputs, reference or cases of double, helped changed: recorded again"
+    assert [line.split()[0] for line in said if line.startswith("n=")] == ["n=300000", "n=600000"]
+    assert [line.split()[1:3] for line in said if line.startswith("helped")] == [["slower", "n=300000"], ["slower", "n=600000"]]
 
+    saved(bench, BENCH.replace("import helpers", "import helpers\nnp.seterr(all='ignore')"))
+    said = watch.until(WAITS)
+    assert said[0].startswith("what the files set for the whole process changed: everything is recorded again, ")
     assert watch.end() == 0
-    variants = [sorted(set(run.table("results")["variant"])) for run in watch.recorded()]
-    assert variants == [["helped", "plain"]] * 4
-    cases = [set(run.table("results")["case"]) for run in watch.recorded()]
-    assert cases == [{"n=300000"}] * 3 + [{"n=300000", "n=600000"}]
+    assert sorted(set(watch.recorded()[-1].table("samples")["variant"])) == ["helped", "plain"]
 
 
 @pytest.mark.thorough
-def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder: Path) -> None:
+def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder: Path, started: Callable[..., Watch]) -> None:
     third = "\n@bench.variant\ndef third(x):\n    return np.add(x, x)\n"
     (folder / "bench.py").write_text(BENCH + third)
-    watch = Watch(folder, "--label", "three")
+    watch = started("--label", "three")
     watch.until(WAITS)
     saved(folder / "bench.py", BENCH + third.replace("np.add(x, x)", "np.multiply(x, np.float32(2))"))
     watch.until(WAITS)
     first, second = watch.recorded()
     assert set(first.table("samples")["variant"]) == {"plain", "helped", "third"}
-    assert set(second.table("samples")["variant"]) == {"plain", "third"}
+    assert set(second.table("samples")["variant"]) == {"plain", "third", "plain@last", "third@last"}
+    assert set(own_version(load(second)).samples["variant"]) == {"plain", "third"}
     assert second.info["label"] == "three"
     assert second.info["command"] == (
-        "warpladder record bench.py --set quick --seed 0 --variants=plain,third --max-rounds=15 --processes=1"
+        "warpladder record bench.py --set quick --seed 0 --variants=plain,third --max-rounds=15 --processes=1 --watch"
     )
+    assert watch.end() == 0
+
+
+@pytest.mark.thorough
+def test_a_kernel_s_file_and_what_lies_beside_are_of_each_version(folder: Path, started: Callable[..., Watch]) -> None:
+    """A launch with another grid is another variant; a file of data that both versions read is the present one."""
+    text = BENCH.replace(
+        "import helpers", "from pathlib import Path\nimport helpers\nDATA = np.load(Path(__file__).with_name('data.npy'))"
+    )
+    np.save(folder / "data.npy", np.ones(3))
+    (folder / "bench.py").write_text(text + KERNEL)
+    (folder / "kernel.cu").write_text(CODE)
+    watch = started()
+    assert watch.until(WAITS)[-1] == "watching bench.py and 2 files that it uses; Ctrl-C ends"
+    saved(folder / "kernel.cu", CODE + "// a comment\n")
+    assert watch.until("saved") == ["kernel.cu saved: nothing measurable changed"]
+    saved(folder / "kernel.cu", CODE.replace("2 *", "2.0f *"))
+    assert watch.until(WAITS)[0] == "doubled changed: recorded again with plain"
+    saved(folder / "bench.py", (text + KERNEL).replace("block=128", "block=256"))
+    assert watch.until(WAITS)[0] == "doubled changed: recorded again with plain"
+    assert watch.end() == 0
+
+
+@pytest.mark.thorough
+def test_where_the_last_version_cannot_be_loaded_beside_everything_is_recorded(
+    folder: Path, started: Callable[..., Watch]
+) -> None:
+    alone = "import sys\nsys.first = getattr(sys, 'first', __file__)\nassert sys.first == __file__, 'two of me'\n"
+    (folder / "bench.py").write_text(alone + BENCH)
+    watch = started()
+    watch.until(WAITS)
+    saved(folder / "bench.py", alone + BENCH.replace("helpers.twice(x)", "np.add(x, x)"))
+    said = watch.until(WAITS)
+    assert said[0] == (
+        f"the last version cannot run beside yours ({folder}/bench.py:3: AssertionError: two of me): everything is recorded again, without the last version"
+    )
+    assert any(line.startswith("plain") for line in said) and len(watch.recorded()) == 2
     assert watch.end() == 0
 
 
@@ -181,9 +241,9 @@ SLOW = BENCH.replace("return helpers.twice(x)", "import time; time.sleep(0.2); r
 
 
 @pytest.mark.thorough
-def test_a_save_during_a_recording_ends_it_and_its_run_is_dropped(folder: Path) -> None:
+def test_a_save_during_a_recording_ends_it_and_its_run_is_dropped(folder: Path, started: Callable[..., Watch]) -> None:
     (folder / "bench.py").write_text(SLOW.replace("n=[300_000]", "n=[1000, 2000, 3000, 4000]"))
-    watch = Watch(folder, "--max-rounds", "500")
+    watch = started("--max-rounds", "500")
     watch.until("ceilings")
     time.sleep(0.5)
     saved(folder / "bench.py", BENCH)
@@ -195,9 +255,9 @@ def test_a_save_during_a_recording_ends_it_and_its_run_is_dropped(folder: Path) 
 
 
 @pytest.mark.thorough
-def test_ctrl_c_during_a_recording_keeps_what_is_finished(folder: Path) -> None:
+def test_ctrl_c_during_a_recording_keeps_what_is_finished(folder: Path, started: Callable[..., Watch]) -> None:
     (folder / "bench.py").write_text(SLOW.replace("n=[300_000]", "n=[1000, 2000, 3000]"))
-    watch = Watch(folder, "--set", "full", "--max-rounds", "20")
+    watch = started("--set", "full", "--max-rounds", "20")
     watch.until("2/4")  # the first case, in one process
     assert watch.end() == 130
     (run,) = watch.recorded()
@@ -206,9 +266,11 @@ def test_ctrl_c_during_a_recording_keeps_what_is_finished(folder: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_a_file_that_does_not_load_at_first_is_waited_for_and_one_that_hangs_is_ended_by_the_next_save(folder: Path) -> None:
+def test_a_file_that_does_not_load_at_first_is_waited_for_and_one_that_hangs_is_ended_by_the_next_save(
+    folder: Path, started: Callable[..., Watch]
+) -> None:
     (folder / "bench.py").write_text("import absent_helpers\n" + BENCH)
-    watch = Watch(folder)
+    watch = started()
     assert any("No module named 'absent_helpers'" in line for line in watch.until(WAITS))
     (folder / "absent_helpers.py").write_text("while True:\n    pass\n")
     time.sleep(3)
@@ -250,8 +312,8 @@ def test_a_file_that_each_recording_changes_is_not_recorded_without_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stop = Stop()
-    watched = _Watch(Order(Request(files=[folder / "bench.py"]), folder / "runs", [], "host_clock"), stop)
-    watched._known_as(snapshot.files_now([folder / "bench.py", folder / "helpers.py"]))
+    watched = _Watch(Order(Request(files=[folder / "bench.py"]), folder / "runs", [], "host_clock"), stop, folder / "copy")
+    watched._know(files_now([folder / "bench.py", folder / "helpers.py"]))
     recordings = 0
 
     def record() -> bool:
@@ -277,5 +339,5 @@ def test_a_fifo_in_place_of_a_file_has_no_text(folder: Path) -> None:
     fifo = folder / "fifo.py"
     os.mkfifo(fifo)
     with no_hang(5):
-        assert snapshot.files_now([fifo]) == {fifo: ""}
+        assert files_now([fifo]) == {fifo: ""}
         assert python_files([fifo]) == {fifo}

@@ -14,14 +14,14 @@ from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard import report
 from warpladder.dashboard.compare import overview as overviews
 from warpladder.dashboard.compare import winners
+from warpladder.dashboard.compare.changes import Comparison
 from warpladder.dashboard.compare.within_run import speedups
 from warpladder.dashboard.core.cell import Baseline, Cell, Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.run.run import Run
-from warpladder.dashboard.text import summary
-from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
+from warpladder.dashboard.text import compare, summary
 from warpladder.dashboard.ui.template import Theme, look
 from warpladder.dashboard.views.home import chart as overview_chart
 from warpladder.dashboard.views.ladder import chart as ladder_chart
@@ -289,7 +289,8 @@ def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp
     table = Run(store.open_run(tmp_path / "run")).table().set_index(["variant", "config"])
     assert table.loc[[("v02_b", "")], "speedup"].tolist() == [pytest.approx(1.6)] * 3
     assert set(table.loc[[("v01_a", "block=32")], "speedup"]) == {1.0}
-    assert "1.60× v01_a" in verdicts(whole, [JudgedVariant("sum", "v02_b", "")])
+    last = replace(whole, variants=whole.variants[whole.variants["variant"] == "v01_a"])
+    assert "1.60× v01_a" in compare.brief(Comparison((), (), (), (), ()), last, whole)
 
 
 # -- a tie ---------------------------------------------------------------------------------------------------------------------

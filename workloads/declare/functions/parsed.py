@@ -5,11 +5,13 @@ import linecache
 import os
 import symtable
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Final
+
+from warpladder.workloads.declare.functions.bare import of_python
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS: Final = (*_FUNCTIONS, ast.ClassDef)
@@ -96,16 +98,6 @@ class ParsedFile:
         level count by themselves."""
         return dict.fromkeys(_top_level([each for each in self.tree.body if not _is_idle(each)]))
 
-    def within(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The node, and its statements and expressions; for an `if` or a loop at the top level, only the expressions of its
-        head."""
-        todo = [node]
-        while todo:
-            each = todo.pop()
-            if isinstance(each, ast.stmt | ast.expr):  # others, such as `ast.Load()`, are the same object everywhere
-                yield each
-            todo += [child for child in ast.iter_child_nodes(each) if child not in self.statements]
-
     def at(self, line: int) -> ast.stmt | None:
         """The innermost of the statements that holds a line."""
         enclosing = [each for each in self.statements if self.span(each)[0] <= line <= (each.end_lineno or each.lineno)]
@@ -164,15 +156,16 @@ class Pieces:
     nodes: dict[tuple[int, int], ast.AST] = field(default_factory=dict)
     notes: dict[int, dict[str, None]] = field(default_factory=dict)
 
-    def text(self) -> str:
-        """The statements in the order of the file, with blank lines between them but where lines follow one another."""
+    def text(self, *, bare: bool = False, without: Container[ast.AST] = ()) -> str:
+        """The statements in the order of the file, with blank lines between them but where lines follow one another. See `Reach.bare`."""
         text, before = "", -1
         for (first, last), node in sorted(self.nodes.items()):
-            if any(a <= first and last <= b and (a, b) != (first, last) for a, b in self.nodes):
+            if node in without or any(a <= first and last <= b and (a, b) != (first, last) for a, b in self.nodes):
                 continue
             notes = [note for line in sorted(self.notes) if first <= line <= last for note in self.notes[line]]
+            lines = self._lines(first, last, node)
             follows = first == before + 1 and first == last and not notes
-            text += ("\n" if follows else "\n\n") + "\n".join([*notes, self._lines(first, last, node)])
+            text += ("\n" if follows else "\n\n") + "\n".join([*notes, of_python(lines) if bare else lines])
             before = last if first == last else -1
         return text.strip("\n")
 

@@ -11,7 +11,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
@@ -118,23 +118,22 @@ class Reach:
     """Everything of the user's that functions reach.
 
     Args:
-        start: the file or cell of a function; empty if it has none.
-        folders: files of the user count that are in the folder of `start` or below it, in one of these, or in a root with which the
-            file of `start` was loaded.
+        start: the file or cell of a function; empty if it has none. Files of the user count that are in its folder or below it, or in a
+            root with which it was loaded.
 
     Attributes:
-        nodes: each statement, nested function and lambda expression that was taken, and its file.
+        nodes: each statement, nested function and lambda expression that was taken.
     """
 
-    def __init__(self, start: str, folders: Iterable[Path] = ()) -> None:
+    def __init__(self, start: str) -> None:
         self._start = start
         self._folder = Path.cwd() if locate.is_cell(start) or not start else Path(start).parent
-        self._folders = (self._folder, *folders, *neighbours.folders_around(start))
+        self._folders = (self._folder, *neighbours.folders_around(start))
         self._is_own = not start or locate.is_own(start)
         self._pieces: dict[str, Pieces] = {}
         self._seen: dict[object, object] = {}
         self._texts: dict[str, str] = {}
-        self.nodes: dict[ast.AST, ParsedFile] = {}
+        self.nodes: set[ast.AST] = set()
         self._libraries: dict[str, None] = {}
         self._places: set[str] = set()
         self._data: set[Path] = set()
@@ -149,19 +148,19 @@ class Reach:
         for name in sorted(self._pieces, key=self._place):
             beside = name != self._start and not locate.is_cell(name)
             parts.append(f"# {self._relative(name)}\n\n" * beside + self._pieces[name].text())
-        parts += self._kernels_and_libraries()
+        parts += self.made()
         return "\n\n".join(parts) + "\n" if parts else ""
 
-    def other_text(self) -> list[str]:
-        """The text other than statements: values of closures and the like, kernels that a file makes, and compiled libraries."""
-        pieces = [self._pieces[name] for name in sorted(self._pieces, key=self._place)]
-        return [
-            *(note for each in pieces for _, notes in sorted(each.notes.items()) for note in notes),
-            *self._kernels_and_libraries(),
-        ]
+    def bare(self, without: Container[ast.AST] = ()) -> str:
+        """The statements by their syntax, as `bare.of_python` writes it, and the values of closures and the like.
 
-    def _kernels_and_libraries(self) -> list[str]:
-        """Kernels that no statement holds as they are, and compiled libraries."""
+        Args:
+            without: statements to leave out.
+        """
+        return "\n".join(self._pieces[name].text(bare=True, without=without) for name in sorted(self._pieces, key=self._place))
+
+    def made(self) -> list[str]:
+        """The text other than statements: kernels that none holds as they are, compiled libraries, and the digest of files that are read."""
         nodes = [node for pieces in self._pieces.values() for node in pieces.nodes.values()]
         constants = (each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant))
         written = {text.strip() for text in constants if isinstance(text, str)}
@@ -324,9 +323,12 @@ class Reach:
             namespace: of its module.
             cells: name -> value in the functions around a nested function.
         """
-        self.nodes |= dict.fromkeys(file.statements if isinstance(node, ast.Module) else [node], file)
+        self.nodes |= set(file.statements) if isinstance(node, ast.Module) else {node}
         pieces = self._pieces.setdefault(file.name, Pieces(file))
-        if pieces.nodes.setdefault(file.span(node), node) is node and not cells:
+        span = file.span(node)
+        if isinstance(pieces.nodes.get(span), ast.Lambda):  # a part of the statement
+            pieces.nodes[span] = node
+        if pieces.nodes.setdefault(span, node) is node and not cells:
             if ("statement", id(node)) in self._seen:
                 return
             self._seen["statement", id(node)] = node
