@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,18 @@ class Column:
     def field(self) -> pa.Field:
         return pa.field(self.name, self.type, nullable=self.nullable)
 
+    def bounded(self, numbers: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """Integers of another tool as the column has them. One outside of its bounds is null; where the column has no null, it is the
+        nearest bound."""
+        room = 1 << (self.type.bit_width - 1)
+        least, most = (limit if bound is None else int(bound) for limit, bound in ((-room, self.least), (room - 1, self.most)))
+        ends = pc.min_max(numbers).as_py()
+        if (ends["min"] or 0) < least or (ends["max"] or 0) > most:
+            within = pc.and_(pc.greater_equal(numbers, least), pc.less_equal(numbers, most))
+            nearest = pc.min_element_wise(pc.max_element_wise(numbers, least, skip_nulls=False), most, skip_nulls=False)
+            numbers = pc.if_else(within, numbers, None) if self.nullable else nearest
+        return numbers.cast(self.type)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -68,6 +81,14 @@ class Table:
         """A table of so many rows with these columns, in the order of the schema. A column that is missing is null."""
         assert columns.keys() <= set(self.arrow.names)
         return pa.table({each.name: columns.get(each.name, pa.nulls(rows, each.type)) for each in self.columns})
+
+    def bounded(self, rows: pa.Table) -> pa.Table:
+        """Rows whose integers are within the bounds of their columns, as `Column.bounded` makes them."""
+        for column in self.columns:
+            if pa.types.is_integer(column.type):
+                place = rows.schema.get_field_index(column.name)
+                rows = rows.set_column(place, column.field, column.bounded(rows[column.name]))
+        return rows
 
 
 #: Limit of times and ids, so that the difference of any two is an int64.

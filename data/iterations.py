@@ -123,7 +123,8 @@ def find_steps(texts: list[str], text: Int64s, process: Int64s, thread: Int64s, 
     order = order[np.lexsort((-end[order], start[order]))]
     own, _ = numbered(process[order], thread[order])
     every = _Ranges(order, number[text[order]], own, start[order], end[order])
-    of_kind = {each: every[kind[text[order]] == place].outermost() for place, each in enumerate(kinds) if len(order)}
+    of_kind = {each: every[kind[text[order]] == place] for place, each in enumerate(kinds)}
+    of_kind = {each: ranges.outermost() for each, ranges in of_kind.items() if len(ranges)}
     usable = {each: ranges for each, ranges in of_kind.items() if each == _PROFILER or len(ranges) >= _FEWEST}
     if not usable:
         return NO_STEPS

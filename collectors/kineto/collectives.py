@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.kineto.columns import int_column, int_columns
+from warpladder.collectors.kineto.columns import int_columns
 from warpladder.collectors.kineto.events import CollectiveArguments, Event, arguments_of
 from warpladder.collectors.trace.model import type_of
 from warpladder.data.arrays import Int64s, coded, integers, lookup, numbered
@@ -106,7 +106,7 @@ class Collectives:
         if not events:
             return
         arguments = arguments_of(events, CollectiveArguments)
-        numbers = int_columns(arguments, "sequence", "call", "in_elements", "out_elements")
+        numbers = int_columns(arguments, "group_size", "sequence", "call", "in_elements", "out_elements")
         types = [_word(each.dtype) for each in arguments]
         most = pc.max_element_wise(numbers["in_elements"], numbers["out_elements"]).fill_null(0).to_numpy(zero_copy_only=False)
         size = np.array([element_bytes(each) for each in types], np.int64)
@@ -117,14 +117,13 @@ class Collectives:
                     "place": place,
                     "group": [_word(each.group) for each in arguments],
                     "group_ranks": [_word(each.group_ranks) for each in arguments],
-                    "group_size": int_column([each.group_size for each in arguments]).cast(pa.int32(), safe=False),
                     "element_type": types,
                     "group_title": _texts(arguments, "title"),
                     "sends_to": _texts(arguments, "destination"),
                     "receives_from": _texts(arguments, "source"),
                     "in_splits": _texts(arguments, "in_splits"),
                     "out_splits": _texts(arguments, "out_splits"),
-                    "bytes": np.clip(most * size, 0, MOST_WORK),
+                    "bytes": np.clip(most, 0, MOST_WORK) * size,  # with room in int64
                     "named": [bool(_word(each.collective)) for each in arguments],
                 }
             )

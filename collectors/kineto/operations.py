@@ -14,7 +14,7 @@ from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArgument
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
 from warpladder.collectors.trace.model import process_of
-from warpladder.data import nesting
+from warpladder.data import nesting, schema
 from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import Innermost
@@ -117,8 +117,7 @@ class Operations:
         codes = {name: np.concatenate(self._codes.pop(name))[order] for name in ("name", *_TEXTS)}
         columns = {name: pa.concat_arrays(self._columns.pop(name)).take(pa.array(order)) for name in list(self._columns)}
         del order
-        sequence = columns["sequence"]
-        return pa.table(
+        rows = pa.table(
             {
                 "operation_id": number,
                 "parent_id": _or_null(parent),
@@ -128,8 +127,7 @@ class Operations:
                 "end_ns": end,
                 "name": self._names.column(codes["name"]),
                 **{name: texts.column(codes[name]) for name, texts in self._texts.items()},
-                "sequence": pa.compute.if_else(pa.compute.greater_equal(sequence, 0), sequence, None),
-                "forward_thread": columns["forward_thread"],
+                **columns,
                 "forward_id": _or_null(forward),
                 "stack": self._stacks(base_ns, thread, start, processes),
                 "launches": pa.array(launches.astype(np.int32)),
@@ -139,6 +137,7 @@ class Operations:
                 "time_range_id": _or_null(of_step),
             }
         )
+        return schema.OPERATIONS.bounded(rows)
 
     def _forward(self, base_ns: int, innermost: Innermost, count: int, processes: Sequence[int] | None) -> Int64s:
         """Operator of the forward pass of each operator of the backward pass."""

@@ -208,7 +208,7 @@ def _collectives(gathered: pa.Table, launched: Int64s, steps: Steps, rank: int) 
         "iteration": pa.array(iteration, mask=iteration < 0),
         "number": occurrence(groups).astype(np.int32),
     }
-    return schema.TABLES["collectives"].completed(columns, rows)
+    return schema.TABLES["collectives"].bounded(schema.TABLES["collectives"].completed(columns, rows))
 
 
 def rank_of(head: Head, name: str) -> tuple[int | None, int]:

@@ -144,15 +144,15 @@ class DeviceTables:
         """Yield the rows of a table of work, as the run has them in `kernels` or `memory_ops`."""
         what, written = _CALLED[table], WRITTEN[table]
         further = {KERNELS: self._of_kernels, GRAPHS: self._of_graphs, COPIES: self._of_copies, SETS: self._of_sets}[table]
-        taken = [column for column in written.columns if column.name not in _FOUND]
-        for batch in self._trace.batches(table, [*(column.name for column in taken), "migrates"]):
+        taken = [name for name in written.arrow.names if name not in _FOUND]
+        for batch in self._trace.batches(table, [*taken, "migrates"]):
             batch = _with_times(batch, what, self._notes)
-            columns = {column.name: _narrowed(batch[column.name], column.type) for column in taken}
+            columns = {name: batch[name] for name in taken}
             columns |= further(batch, what)
             columns |= self._common(batch, what)
             if written is schema.KERNELS:
                 columns |= self._launch_times(batch)
-            yield written.completed(columns, len(batch))
+            yield written.bounded(written.completed(columns, len(batch)))
 
     def _of_kernels(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
         unnamed = pa.repeat("[unnamed]", len(batch)).cast(pa.string())
@@ -252,10 +252,6 @@ def _timed(batch: pa.RecordBatch) -> pa.Array:
 
 def _correlations(batch: pa.RecordBatch) -> Int64s:
     return np.clip(integers(batch["correlation"]), -FAR, FAR)
-
-
-def _narrowed(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pc.cast(column, kind, safe=False) if pa.types.is_int32(kind) else column
 
 
 def _by_name(names: pa.DictionaryArray) -> pa.Array:

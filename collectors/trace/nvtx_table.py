@@ -122,7 +122,7 @@ def range_rows(
         **_with_by_time(ranges, own, by_time),
         **cells,
     }
-    table = schema.TABLES["ranges"].completed(columns, len(ranges))
+    table = schema.RANGES.bounded(schema.RANGES.completed(columns, len(ranges)))
     return [table.slice(begin, at_once) for begin in range(0, len(ranges), at_once)]
 
 

@@ -106,6 +106,13 @@ def test_an_iteration_ends_no_later_than_the_next_begins() -> None:
     assert rows(steps(("step 1", 0, 15, 1), ("step 2", 10, 30, 1))) == [(1, 0, 10), (2, 10, 30)]
 
 
+def test_a_kind_that_only_other_ranges_have_the_texts_of_has_no_iterations() -> None:
+    """As of the ranges of one process of several, or of those that were closed."""
+    columns = (np.array(column, np.int64) for column in ([0, 0], [1, 1], [1, 1], [0, 100], [50, 150]))
+    found = find_steps(["ProfilerStep#1", "step 2"], *columns)
+    assert rows(found) == [(1, 0, 50), (2, 100, 150)]
+
+
 def test_nothing_numbered_has_no_iterations() -> None:
     assert (
         len(steps(("epoch 1", 0, 10, 1), ("step 1", 0, 10, 1), ("step", 1, 2, 1)))

@@ -95,3 +95,23 @@ def test_a_real_trace_with_one_kernel_a_call_has_a_collective_a_kernel(tmp_path:
         run = store.open_run(tmp_path / import_report(trace, tmp_path, "", None, []))
         kernels = run.table("kernels", ["collective"])["collective"].notna().sum()
         assert run.table("collectives")["kernels"].tolist() == [1] * kernels
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 33, 1 << 62, -(1 << 62)])
+def test_numbers_that_no_collective_has_are_unknown_and_the_run_opens(number: int, tmp_path: Path) -> None:
+    odd = {**_WHOLE, "In_msg_nelems": number, "Out_msg_nelems": number, "Group_size": number, "Seq": number, "device": number}
+    run = imported([kernel(_SEND_RECV, 50, 10, **odd), kernel(_SEND_RECV, 90, 10, **_WHOLE)], tmp_path)
+    rows = run.table("collectives").astype(object)
+    first = rows.where(rows.notna(), None).iloc[0]
+    assert first["group_size"] is None and rows["group_size"].iloc[1] == 2
+    assert first["in_elements"] == first["out_elements"] == (number if number > 0 else None)
+    assert first["device"] == (number if number == -1 else None)
+    assert 0 <= first["bytes"] <= 1 << 53
+
+
+def test_collectives_of_a_trace_of_jax_have_the_device_and_the_stream_of_their_lane(tmp_path: Path) -> None:
+    names = [(1, None, "process_name", "/device:GPU:1"), (1, 14, "thread_name", "Stream #14(Compute)")]
+    lanes = [{"ph": "M", "pid": pid, "tid": tid, "name": what, "args": {"name": name}} for pid, tid, what, name in names]
+    work = {"ph": "X", "pid": 1, "tid": 14, "name": _SEND_RECV, "ts": 5, "dur": 2, "args": {"correlation_id": 1}}
+    (row,) = imported([*lanes, work], tmp_path).table("collectives").to_dict("records")
+    assert (row["device"], row["stream"], row["group"]) == (1, 14, "stream 14")
