@@ -102,6 +102,11 @@ class RunData:
     hidden: frozenset[tuple[str, str]] = frozenset()
     selected_from: "RunData | None" = None
 
+    @property
+    def argument(self) -> str:
+        """The run as an argument of a command."""
+        return self.run.argument if self.run else str(self.info["run_id"])
+
     @cached_property
     def code(self) -> MachineCode:
         return MachineCode(self.run)

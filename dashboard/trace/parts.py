@@ -403,7 +403,7 @@ def advice(parts: Parts, steps: Steps | None, about: Mapping[str, str]) -> str:
 def about_kernels(data: RunData, longest: str) -> str:
     """What to do about compute in the trace of one process, whose longest kernel has this short name."""
     if data.traces.has_operators:
-        return f"see which operations a better kernel could make faster: warpladder extract {data.info['run_id']}"
+        return f"see which operations a better kernel could make faster: warpladder extract {data.argument}"
     longest = longest.split("<")[0].split(" ")[0].split("::")[-1][:_NAMES]
     if _OF_AMD.search(str(data.info["device_name"] or "")):
         return f"see what limits {longest}: rocprof-compute profile -n NAME -k {longest} -- PROGRAM"

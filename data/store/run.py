@@ -1,6 +1,7 @@
 """A run on disk. Its tables are read when they are needed."""
 
 import os
+import shlex
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.data import schema
-from warpladder.data.files import one_line
+from warpladder.data.files import LOCAL, RECORDED, one_line
 from warpladder.data.store.errors import TooLarge
 from warpladder.data.store.tables import SUFFIX, as_frame, check_columns, excess_of_texts, opened, with_later
 
@@ -39,6 +40,12 @@ class Run:
     @property
     def run_id(self) -> str:
         return str(self.info["run_id"])
+
+    @property
+    def argument(self) -> str:
+        """The run as an argument of a command: its id where commands look for runs unasked, else its folder."""
+        is_found = self.path.parent in (LOCAL, RECORDED)
+        return one_line(self.path.name if is_found else shlex.quote(str(self.path)))
 
     @property
     def title(self) -> str:

@@ -236,3 +236,11 @@ def test_a_rename_that_is_done_but_reports_an_error_leaves_one_run(
     write(tmp_path, "r1")
     assert [path.name for path in tmp_path.iterdir()] == ["r1"]
     assert store.open_run(tmp_path / "r1").run_id == "r1"
+
+
+def test_a_run_is_named_by_what_finds_it_from_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "my runs" / "20260101T000000Z-a"
+    assert store.Run(folder, {}, ()).argument == f"'{folder}'"
+    assert store.Run(store.LOCAL / folder.name, {}, ()).argument == folder.name
+    shipped = store.list_runs([store.RECORDED])[0][0]
+    assert store.find_run(shipped.argument, [tmp_path, store.RECORDED]).path == shipped.path

@@ -1,7 +1,6 @@
 """Print the answer of a run, as `record`, `versus` and `summary` do at their end."""
 
 import json
-import shlex
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ from warpladder.dashboard.text.formats import Form
 from warpladder.dashboard.text.parts import SCREEN, WIDTH, fitting, wrapped
 from warpladder.dashboard.ui.text import columns
 from warpladder.data import store
-from warpladder.data.files import LOCAL, one_line
 from warpladder.screen import print_text, say
 
 #: The most lines of warnings about a profile.
@@ -62,7 +60,7 @@ def _answer(
         taken: lines of the screen that other output takes. A profile with its findings fits on the others.
     """
     profiled = _is_profile(run)
-    pages = _pages(run.path) if profiled and form == "table" else ""
+    pages = _pages(run) if profiled and form == "table" else ""
     taken += min(len(wrapped(findings)), _MOST_WARNED) + pages.count("\n")
 
     def text(data: RunData) -> str:
@@ -100,9 +98,9 @@ def facts(path: Path) -> Any:
     return json.loads(_text_of(path, render) or "null")
 
 
-def _pages(path: Path) -> str:
-    """The command for the pages of a run, which takes its id, or its folder where that is not among the runs of this machine."""
-    command = one_line(f"warpladder app {path.name if path.parent == LOCAL else shlex.quote(str(path))}")
+def _pages(run: store.Run) -> str:
+    """The command for the pages of a run."""
+    command = f"warpladder app {run.argument}"
     between = " " if len(command) <= WIDTH - len("pages: ") else "\n  "
     return f"pages:{between}{command}\n"
 

@@ -127,7 +127,7 @@ def _no_variants(run: store.Run) -> NoReturn:
     widgets.nothing(
         "This run has no variants to compare.",
         "Two profiles, of before and after a change, are compared by the figures of an iteration and by kernel:",
-        f"warpladder compare BEFORE {run.info['run_id']}",
+        f"warpladder compare BEFORE {run.argument}",
     )
 
 

@@ -213,9 +213,9 @@ def steps(data: RunData) -> Steps | None:
 
 def _to_do(data: RunData, parts: Parts) -> str:
     """What to do first: about what all ranks wait for, else about the largest part."""
-    graph, run, ranks = graph_answer(data), data.info["run_id"], _with_profile(data)
+    graph, ranks = graph_answer(data), _with_profile(data)
     if graph.change and graph.host is None:
-        return f"see what {graph.change} and other changes bring: warpladder forecast {run}"
+        return f"see what {graph.change} and other changes bring: warpladder forecast {data.argument}"
     late = lateness(data).late[:1] if graph.host is None else (graph.host,)
     if late and not graph.vain:
         cause = "host" if graph.host is not None else str(ranks.set_index("rank")["cause"][late[0]])

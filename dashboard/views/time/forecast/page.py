@@ -47,11 +47,11 @@ def draw(run: store.Run) -> None:
     if recording is None:
         st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
         option = "" if profile.rank is None else f" --rank {profile.rank}"
-        st.code(_RECORD.format(f"{profile.run.run.run_id}{option}"), language="bash")
+        st.code(_RECORD.format(f"{profile.run.run.argument}{option}"), language="bash")
     hosts = Hosts.of(program)
     for sentence in advice(hosts):
         st.info(plain(f"{sentence[0].upper()}{sentence[1:]}."))
-    told = about_steps(hosts, f"warpladder forecast {run.info['run_id']}")
+    told = about_steps(hosts, f"warpladder forecast {run.argument}")
     st.caption(plain(". ".join(f"{each[0].upper()}{each[1:]}" for each in told) + "."))
     if isnan(found.forecast.bound_ns):
         st.caption("No floor is known, since no run of this GPU has ceilings. warpladder record on it measures them.")

@@ -111,9 +111,9 @@ def test_the_page_finds_the_recording_and_sets_a_later_profile_beside_it(folder:
 
 
 def test_the_page_without_a_recording_has_the_commands_that_make_one(folder: Path, open_app: Open) -> None:
-    run = run_of(folder, "before").run_id
-    app = open_app(folder, "forecast", run=run, recording="none")
-    assert f"warpladder extract {run} --out" in app.main.code[0].value
+    run = run_of(folder, "before")
+    app = open_app(folder, "forecast", run=run.run_id, recording="none")
+    assert f"warpladder extract {run.argument} --out" in app.main.code[0].value
     assert "with every operation at its floor" in words(app)
 
 
