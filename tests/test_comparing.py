@@ -218,6 +218,11 @@ def failing(x: Any) -> Any:
     [
         ((double,), {"args": X}, "compare_functions: give two functions or more"),
         ((double, added), {"args": X, "names": ["one"]}, "names has 1 names for 2 functions; give one for each"),
+        (
+            (double, added),
+            {"args": (X, np.array([1, "a"], object))},
+            r"^compare_functions: args\[1\]: arrays of object cannot be measured; ",
+        ),
         ((double, added), {"args": (X, (3, 3))}, r"args\[1\] is a tuple; give arrays of NumPy, PyTorch, CuPy or JAX, numbers"),
         ((failing, double), {"args": X}, "failing, the first function, raises ValueError: no such tile; mend it"),
         ((lambda x: None, double), {"args": X}, "returns None and changes no argument"),

@@ -386,8 +386,13 @@ def _listed(args: Any) -> tuple[tuple[str, ...], list[Any]]:
     by_name = dict(args) if isinstance(args, Mapping) else {}
     values = list(by_name.values()) if by_name else list(args) if isinstance(args, tuple | list) else [args]
     for place, value in enumerate(values):
+        where = f"args[{[*by_name][place]!r}]" if by_name else f"args[{place}]"
+        if arrays.library_of(value):
+            try:
+                arrays.on_host(value)
+            except ValueError as error:
+                raise WorkloadError(f"compare_functions: {where}: {error}") from error
         if arrays.library_of(value) not in ("numpy", "torch", "cupy", "jax") and not isinstance(value, NUMBERS):
-            where = f"args[{[*by_name][place]!r}]" if by_name else f"args[{place}]"
             raise WorkloadError(
                 f"compare_functions: {where} is {arrays.described(value)}; give arrays of NumPy, PyTorch, CuPy or JAX, numbers or texts, "
                 "and bind other values with functools.partial"

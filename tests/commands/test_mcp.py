@@ -72,6 +72,7 @@ def test_what_cannot_be_done_is_an_error_of_the_tool_with_what_to_do(tmp_path: P
             for tool, arguments, says in (
                 ("record", {"file": str(tmp_path / "none.py")}, "give the path of a Python file"),
                 ("why", {"run": "none"}, "none"),
+                ("compare", {"a": "none", "b": "none"}, "none: no such run; known runs:"),
             ):
                 result = await client.call_tool(tool, arguments)
                 assert result.is_error and says in str(result.content[0]), result.content

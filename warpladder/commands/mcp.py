@@ -174,7 +174,7 @@ class Tools:
             _end(process)
             raise Error(f"{words[0]}: ended after {self.limit_s} s; give fewer cases or variants, or fewer seconds") from None
         if process.returncode not in (0, ExitCode.WRONG, ExitCode.UNSEEN):
-            raise Error("\n".join(_short(err.splitlines()[-_MOST_LINES:])) or f"{words[0]}: exit code {process.returncode}")
+            raise Error("\n".join(_short(_refusal(err.splitlines()))) or f"{words[0]}: exit code {process.returncode}")
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def record(self, file: str, variants: str = "", case: str = "", seconds: float = 0, label: str = "") -> Recorded:
@@ -368,6 +368,12 @@ def _number(value: Any) -> float | None:
 def _interval(row: Mapping[str, Any], name: str) -> Interval | None:
     values = [_number(row[each]) for each in (name, f"{name}_low", f"{name}_high")]
     return None if None in values else Interval(*(each for each in values if each is not None))
+
+
+def _refusal(lines: Sequence[str]) -> Sequence[str]:
+    """The message with which a command ends: its last line that is not indented, and the first of those that belong to it."""
+    start = max((place for place, line in enumerate(lines) if not line.startswith(" ")), default=0)
+    return lines[start : start + _MOST_LINES]
 
 
 def _short(lines: Sequence[str]) -> list[str]:

@@ -57,7 +57,7 @@ PROBLEMS: Final = {
         reference="(x > 0).sum(axis=1)",
         variant="(x > 0).sum(axis=1, dtype=np.int32)",
         status="wrong_result",
-        detail="has type int32, not int64; convert it, or declare the type",
+        detail="has type int32, not int64; convert it; a Benchmark can declare the type",
     ),
     "two_outputs_in_one_memory": Problem(
         reference="(x * 2, x * 3)",

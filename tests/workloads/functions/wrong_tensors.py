@@ -40,7 +40,11 @@ WRONG: Final[dict[str, tuple[str, str, str]]] = {
     "a_type": ("return torch.float32", "wrong_result", "returns a dtype of torch; return an array"),
     "a_future": ("return torch.futures.Future()", "wrong_result", "returns a Future of torch; return an array"),
     "numbers": ("return (x * 2).tolist()", "wrong_result", "returns a list that holds a list; return an array"),
-    "float64": ("return x.double() * 2", "wrong_result", "has type float64, not float32; convert it, or declare the type"),
+    "float64": (
+        "return x.double() * 2",
+        "wrong_result",
+        "has type float64, not float32; convert it; a Benchmark can declare the type",
+    ),
     "bfloat16": ("return (x * 2).bfloat16()", "wrong_result", "has type bfloat16, not float32; convert it"),
     "transposed": ("return (x * 2).T", "wrong_result", r"has shape \(9, 8\), and the reference's has \(8, 9\); transpose it"),
     "sparse": ("return (x * 2).to_sparse()", "wrong_result", "output out is a sparse tensor; return a dense one"),

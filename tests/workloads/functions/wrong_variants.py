@@ -138,7 +138,9 @@ RETURNS: Final = {
     ),
     "transposed": _variant("return (x * TWO).T", detail=r"has shape \(9, 8\), and the reference's has \(8, 9\); transpose it"),
     "a_scalar": _variant("return TWO", detail=r"has shape \(\)"),
-    "float64": _variant("return x * np.float64(2)", detail="has type float64, not float32; convert it, or declare the type"),
+    "float64": _variant(
+        "return x * np.float64(2)", detail="has type float64, not float32; convert it; a Benchmark can declare the type"
+    ),
     "objects": _variant("return (x * TWO).astype(object)", detail="has type object, not float32; convert it$"),
     "records": _variant("return np.zeros((8, 9), [('a', 'f4')])", detail="has type void32, not float32; convert it$"),
     "big_endian": _variant("return (x * TWO).astype('>f4')", detail="has the type >f4 of other processors; convert it"),

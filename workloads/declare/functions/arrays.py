@@ -358,7 +358,7 @@ def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
         raise WrongOutput(f"output {name} is {described(value)}; {array_of(value, 'return')}")
     dtype = dtype_of(value)
     if dtype != form.dtype:
-        declare = f", or declare the type: @bench.reference(outputs={dtype!r})" if is_measurable(dtype) else ""
+        declare = f"; a Benchmark can declare the type: @bench.reference(outputs={dtype!r})" if is_measurable(dtype) else ""
         raise WrongOutput(f"output {name} has type {dtype}, not {form.dtype}; convert it{declare}")
     if library == "numpy" and not value.dtype.isnative:
         raise WrongOutput(f"output {name} has the type {value.dtype} of other processors; convert it to {form.dtype}")
