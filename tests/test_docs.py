@@ -37,7 +37,7 @@ OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", 
     *("--tls-ca-file", "--tls-cert", "--tls-key", "--type"),
     "--import-source",
     *("--cuda-graph-trace", "--cuda-memory-usage"),
-    *("--bind-to", "--include-blobs", "--output", "--target"),
+    *("--bind-to", "--help", "--include-blobs", "--output", "--target"),
     *("--warpladder-baseline", "--warpladder-runs"),
 }
 #: What CONTRIBUTING adds: a rung's entry, a reader of files, a query, a chart, a command.
@@ -178,10 +178,10 @@ def test_the_collector_that_contributing_adds_imports_its_file(tmp_path: Path) -
 def test_the_example_of_a_command_prints_the_size_of_a_run() -> None:
     names: dict[str, Any] = {}
     exec(EXAMPLES[-1], names)
-    done = CliRunner().invoke(Commands([names["command"]], help=""), ["size", "H200 conv2d"])
+    done = CliRunner().invoke(Commands({"": [names["command"]]}, help=""), ["size", "H200 conv2d"])
     assert (done.exit_code, done.stderr) == (0, "")
     assert 0 < float(done.stdout.removesuffix(" MB\n")) < 100
-    absent = CliRunner().invoke(Commands([names["command"]], help=""), ["size", "nowhere"])
+    absent = CliRunner().invoke(Commands({"": [names["command"]]}, help=""), ["size", "nowhere"])
     assert absent.exit_code == 2 and absent.stderr.startswith("nowhere: no such run")
 
 
