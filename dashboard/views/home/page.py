@@ -33,6 +33,7 @@ from warpladder.dashboard.ui.rows import Column
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views import VIEWS
 from warpladder.dashboard.views.home import chart, query
+from warpladder.dashboard.views.ladder.roofline import query as roofline
 from warpladder.dashboard.views.ranks import chart as of_ranks
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.trust import query as trust
@@ -115,9 +116,14 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
             _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))
         worst = min((each.line.best for each in own), key=lambda each: each.percent_of_floor.value)
         if worst.percent_of_floor.value < _NEAR:
-            todo = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor: see what limits {worst.variant}."
-            where = ("why", "Why →") if runs.load(run).on_gpu else ("ladder.roofline", "Roofline →")
-            _fact("Next:", todo, *where, **state.link(workload=worst.workload))
+            reached = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor:"
+            link = state.link(workload=worst.workload)
+            if runs.load(run).on_gpu:
+                _fact("Next:", f"{reached} see what limits {worst.variant}.", "why", "Why →", **link)
+            elif runs.ask(run, roofline.computes, worst.workload):
+                _fact("Next:", f"{reached} see what limits {worst.variant}.", "ladder.roofline", "Roofline →", **link)
+            else:  # no roof of arithmetic
+                _fact("Next:", f"{reached} see each variant's part.", "ladder", "Ladder →", **link)
         of_sizes = (each.line.best.workload for each in own)
         if first := next((name for name in of_sizes if len(runs.ask(run, cells.timed_cases, name)) > 1), None):
             words = "the variant for each size, with the code that chooses."
@@ -380,11 +386,11 @@ def _dated(run: store.Run) -> str:
 
 
 _COLUMNS: Final = {
-    "workload": Column("Workload", 116),
+    "workload": Column("Workload", 152),
     "precision": Column("Prec.", 66, "The precision of the products.", "short"),
     "sizes": Column("By size", 64, "% of floor of the fastest rung at each size, the smallest first.", "bars"),
     "floor": Column("Of floor", 68, "At the largest size.", "figure"),
-    "best": Column("Best rung", 202),
+    "best": Column("Best rung", 168),
     "time": Column("Time", 116, "Median, and half of its 95 % interval.", "figure"),
     "speedup": Column("Speedup", 76, "Over the baseline of the workload.", "figure"),
     # A name that is too long is cut at its end, and never the figure before it.
