@@ -9,7 +9,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.job_graph.graph import Change, JobGraph
 from warpladder.dashboard.core.traces import Job
-from warpladder.data.arrays import NONE, Floats
+from warpladder.data.arrays import Floats
 
 #: A rank is hot where it gets more than this many times its equal share.
 HOT: Final = 1.05
@@ -58,21 +58,19 @@ def experts_of(job: Job) -> Experts | None:
     places = [place for place in dispatches(frame, sent, received) if fine[place]]
     if not places or not size:
         return None
+    given, got = (np.array([each[place] for place in places]) for each in (sent, received))
+    own = np.array([ranks.index(rank) for rank in frame["rank"].iloc[places]])
+    missing = tuple(sorted({*ranks} - {*frame["rank"]}, key=ranks.index))
+    unknown = np.array([ranks.index(rank) for rank in missing], np.int64)
     rows = np.full((size, size), np.nan)
-    by_iteration: dict[float, Floats] = {}
-    profiled = {int(rank) for rank in frame["rank"].unique()}
-    missing = tuple(rank for rank in ranks if rank not in profiled)
-    unknown = [place for place, rank in enumerate(ranks) if rank in missing]
-    for place in places:
-        own = ranks.index(int(frame["rank"].iat[place]))
-        rows[own] = np.nan_to_num(rows[own]) + sent[place]
-        of = by_iteration.setdefault(frame["iteration"].iat[place], np.zeros(size))
-        of += sent[place]
-        if missing:
-            rows[unknown, own] = np.nan_to_num(rows[unknown, own]) + np.array(received[place])[unknown]
+    rows[own], rows[unknown[:, None], own] = 0, 0
+    np.add.at(rows, own, given)
+    np.add.at(rows, (unknown, own[:, None]), got[:, unknown])
     total = np.nansum(rows, axis=0)
     hot = int(np.argmax(total))
-    same = all(int(np.argmax(of)) == hot for of in by_iteration.values())
+    iteration = frame["iteration"].iloc[places].astype(float).to_numpy()
+    step = np.where(np.isnan(iteration), -1 - np.arange(len(places)), iteration)
+    same = bool((pd.DataFrame(given).groupby(step).sum().to_numpy().argmax(axis=1) == hot).all())
     return Experts(tuple(ranks), rows, ranks[hot], float(total[hot] / max(total.mean(), 1)), same, missing)
 
 
@@ -108,18 +106,14 @@ def level(graph: JobGraph) -> Change:
     pieces, change = graph.pieces, Change.of(graph)
     sent, received = (lists(pieces[name]) for name in ("in_splits", "out_splits"))
     talks = np.flatnonzero([bool(one and other) for one, other in zip(sent, received, strict=True)])
-    frame = pieces.iloc[talks].reset_index(drop=True)
-    goes = set(talks[dispatches(frame, [sent[place] for place in talks], [received[place] for place in talks])].tolist())
-    match = pieces["match"].astype(float).fillna(NONE).to_numpy()
-    members: dict[float, list[int]] = {}
-    for place in talks.tolist():
-        members.setdefault(match[place], []).append(place)
-    for number, places in members.items():
-        if number == NONE:
-            continue
-        side = received if places[0] in goes else sent
-        rows = np.array([sum(side[place]) for place in places], np.float64)
-        change.transfer[places] = rows.mean() / max(rows.max(), 1)
-        if places[0] in goes:
-            change.compute[places] = rows.mean() / np.maximum(rows, 1)
+    sent, received = ([each[place] for place in talks] for each in (sent, received))
+    frame = pieces.loc[talks, ["rank", "match"]].reset_index(drop=True)
+    frame = frame.assign(place=talks, sent=[*map(sum, sent)], received=[*map(sum, received)], goes=False)
+    frame.loc[dispatches(frame, sent, received), "goes"] = True
+    frame = frame.dropna(subset="match")
+    goes = frame.groupby("match")["goes"].transform("first")
+    rows = frame["received"].where(goes, frame["sent"]).astype(float).groupby(frame["match"])
+    own, mean = frame["received"].clip(lower=1), rows.transform("mean")
+    change.transfer[frame["place"]] = mean / rows.transform("max").clip(lower=1)
+    change.compute[frame["place"][goes]] = (mean / own)[goes]
     return change

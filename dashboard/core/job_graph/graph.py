@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from warpladder.dashboard.core.replay import replay
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s
-from warpladder.data.job_tables import peers_of
 
 _COLUMNS: Final = (
     "rank", "iteration", "collective", "group", "group_ranks", "group_title", "match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns",
@@ -122,11 +121,6 @@ def _pieces(rows: pd.DataFrame, iterations: pd.DataFrame) -> pd.DataFrame:
     every = every.sort_values(["rank", "iteration", "order"], kind="stable", ignore_index=True)
     numbers = ("duration_ns", *_TIMES, "exposed_ns")
     return every.astype(dict.fromkeys(numbers, "int64"))
-
-
-def others_of(pieces: pd.DataFrame, name: str) -> list[list[int]]:
-    """The ranks in `sends_to` or `receives_from` of each piece."""
-    return [peers_of(text) if isinstance(text, str) else [] for text in pieces[name]]
 
 
 #: Exposed communication below this is no wait: starting the next kernel takes as long.

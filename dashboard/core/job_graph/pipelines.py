@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, execute, others_of
+from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, execute
+from warpladder.data.job_tables import peers_of
 
 #: Parts of a stage's time, in the order in which they are added up, with their words.
 PARTS: Final = {
@@ -22,6 +23,7 @@ PARTS: Final = {
     "rest_ns": "bubble: not explained",
 }
 UNKNOWN: Final = "unknown"
+_FEWEST: Final = 2
 #: Compute behind a gradient that was sent on, over the compute before it, from which weights' gradients are computed there.
 _SPLIT: Final = 0.25
 
@@ -49,83 +51,84 @@ class Pipeline:
 
 def pipeline_of(graph: JobGraph) -> Pipeline | None:
     """The pipeline of a job; None where its messages make none, as those of a ring that all ranks begin together."""
-    pieces = graph.pieces
-    sends, receives = (others_of(pieces, name) for name in ("sends_to", "receives_from"))
-    talks = [place for place in range(len(pieces)) if sends[place] or receives[place]]
-    first: dict[int, int] = {}
-    of: list[int] = pieces["rank"].tolist()
-    for place in talks:
-        first.setdefault(of[place], place)
-    begins = pieces["begin_ns"].astype(float).to_numpy()
-    stage: dict[int, int] = {}
-    for place in sorted(talks, key=lambda each: (begins[each], each)):
-        for other in sends[place]:
-            source = of[place]
-            if source not in stage and receives[first[source]]:
-                continue
-            stage.setdefault(other, stage.setdefault(source, 0) + 1)
-    if (
-        len(stage) < 2
-        or len(stage) < len(first)
-        or any(bool(sends[first[rank]]) for rank, number in stage.items() if number and rank in first)
-    ):
+    messages = _messages(graph.pieces)
+    stage = _stages(messages)
+    if not stage:
         return None
-    stages = tuple(
-        tuple(sorted(rank for rank, number in stage.items() if number == each)) for each in range(max(stage.values()) + 1)
-    )
-    events = _events(pieces, talks, sends, receives, stage)
-    last = len(stages) - 1
+    last = max(stage.values())
+    stages = tuple(tuple(sorted(rank for rank in stage if stage[rank] == each)) for each in range(last + 1))
+    messages = messages.assign(stage=messages["rank"].map(stage), to=messages["other"].map(stage))
+    events = _events(graph.pieces, messages, last)
     begun = events[(events["pass"] == "F") & (events["stage"] == 0)].groupby(["rank", "iteration"]).size()
-    wraps = sum(
-        1 for place in talks if stage.get(of[place]) == last for other in sends[place] if stage[other] == 0 and last > 1
-    )
     count = int(begun.median()) if len(begun) else 0
+    wraps = int((messages["sends"] & (messages["stage"] == last) & (messages["to"] == 0)).sum()) if last > 1 else 0
     if wraps:
         rounds = wraps // max(len(stages[-1]) * len(graph.iterations), 1)
         return Pipeline(stages, max(count - rounds, 1), "interleaved", events)
-    if _computes_weights_later(pieces, sends, receives, stage):
-        return Pipeline(stages, count, "zero bubble", events)
-    return Pipeline(stages, count, _schedule(events, last), events)
+    schedule = "zero bubble" if _computes_weights_later(graph.pieces, messages, last) else _schedule(events, last)
+    return Pipeline(stages, count, schedule, events)
 
 
-def _computes_weights_later(
-    pieces: pd.DataFrame, sends: list[list[int]], receives: list[list[int]], stage: dict[int, int]
-) -> bool:
+def _messages(pieces: pd.DataFrame) -> pd.DataFrame:
+    """The messages of all ranks: `piece`, in their order, `rank`, `iteration`, `begin_ns`, `sends` or receives, and the `other` rank."""
+    every = [
+        pieces[["rank", "iteration", "begin_ns"]]
+        .assign(sends=sends, other=pieces[name].dropna().map(peers_of))
+        .explode("other")
+        for name, sends in (("sends_to", True), ("receives_from", False))
+    ]
+    rows = pd.concat(every).dropna(subset="other").rename_axis("piece").sort_index(kind="stable")
+    return rows.reset_index()
+
+
+def _stages(messages: pd.DataFrame) -> dict[int, int]:
+    """The stage of each rank, from who sends to whom first; empty where that makes no pipeline."""
+    first = messages[messages["piece"] == messages.groupby("rank")["piece"].transform("min")]
+    receiving, sending = (set(first.loc[first["sends"] == sends, "rank"]) for sends in (False, True))
+    stage: dict[int, int] = {}
+    sent = messages[messages["sends"]].sort_values(["begin_ns", "piece"], kind="stable")
+    for source, other in zip(sent["rank"].tolist(), sent["other"].tolist(), strict=True):
+        if source in stage or source not in receiving:
+            stage.setdefault(other, stage.setdefault(source, 0) + 1)
+    complete = len(stage) >= max(first["rank"].nunique(), _FEWEST)
+    return stage if complete and not any(stage.get(rank) for rank in sending) else {}
+
+
+def _computes_weights_later(pieces: pd.DataFrame, messages: pd.DataFrame, last: int) -> bool:
     """Whether stages send their inputs' gradients on before they compute those of their weights, as zero bubble schedules do (Qi et al., "Zero
     Bubble Pipeline Parallelism", ICLR 2024). What follows the last message of an iteration may be the optimizer."""
-    of = pieces["rank"].map(stage).fillna(-1).astype(int).tolist()
-    last = max(of)  # behind its messages the last stage goes on with the next micro-batch
-    behind = [
-        own < last and bool(to) and not got and all(stage[other] < own for other in to)
-        for to, got, own in zip(sends, receives, of, strict=True)
-    ]
-    before = [bool(got) and all(stage[other] > own for other in got) for got, own in zip(receives, of, strict=True)]
-    is_last = ~pieces.duplicated(["rank", "iteration"], keep="last")
+    backward = messages["to"] < messages["stage"]
+    of_piece = messages.assign(back=backward, ahead=messages["to"] > messages["stage"]).groupby("piece")
+    sends, receives = of_piece["sends"].any(), (~messages["sends"]).groupby(messages["piece"]).any()
+    # Behind its messages the last stage goes on with the next micro-batch.
+    behind = sends & ~receives & of_piece["back"].all() & (of_piece["stage"].first() < last)
+    got = messages[~messages["sends"]].groupby("piece")
+    before = (got["to"].min() > got["stage"].first()).reindex(pieces.index, fill_value=False)
+    follows = behind.reindex(pieces.index, fill_value=False) & pieces.duplicated(["rank", "iteration"], keep="last")
     compute = pieces["compute_ns"]
-    later, earlier = compute[np.array(behind) & ~is_last].median(), compute[np.array(before)].median()
-    return bool(later > _SPLIT * earlier)
+    return bool(compute[follows].median() > _SPLIT * compute[before].median())
 
 
-def _events(
-    pieces: pd.DataFrame, talks: list[int], sends: list[list[int]], receives: list[list[int]], stage: dict[int, int]
-) -> pd.DataFrame:
+def _events(pieces: pd.DataFrame, messages: pd.DataFrame, last: int) -> pd.DataFrame:
     """Each pass begins behind the message that lets it begin, and ends with the next message of its rank."""
-    last = max(stage.values())
-    rows = []
-    of = list(zip(pieces["rank"].tolist(), pieces["iteration"].tolist(), strict=True))
-    begin, finish = pieces["begin_ns"].astype(float).tolist(), pieces["finish_ns"].astype(float).tolist()
-    compute, duration = pieces["compute_ns"].tolist(), pieces["duration_ns"].tolist()
-    for before, place, after in zip([None, *talks], talks, [*talks[1:], None], strict=False):
-        own = stage[of[place][0]]
-        for other in sends[place]:
-            if (own == 0 and stage[other] > own) or (own == last and stage[other] < own):
-                previous = begin[place] - compute[place - 1]
-                if before is not None and of[before] == of[place]:
-                    previous = finish[before]
-                rows.append((*of[place], own, "F" if own == 0 else "B", previous, begin[place]))
-        behind = begin[after] if after is not None and of[after] == of[place] else begin[place] + duration[place]
-        rows += [(*of[place], own, "F" if stage[other] < own else "B", finish[place], behind) for other in receives[place]]
-    events = pd.DataFrame(rows, columns=["rank", "iteration", "stage", "pass", "start_ns", "end_ns"])
+    talks = pieces.loc[messages["piece"].unique(), ["rank", "iteration", "begin_ns", "finish_ns", "duration_ns"]].astype(
+        "float64"
+    )
+    of_rank = talks.groupby(["rank", "iteration"])
+    own = talks["begin_ns"] - pieces["compute_ns"].shift().reindex(talks.index)
+    previous = of_rank["finish_ns"].shift().where(of_rank.cumcount() > 0, own)
+    behind = of_rank["begin_ns"].shift(-1).fillna(talks["begin_ns"] + talks["duration_ns"])
+    rows = messages.join(talks["finish_ns"], on="piece").join(
+        pd.DataFrame({"previous": previous, "behind": behind}), on="piece"
+    )
+    forward = np.where(rows["sends"], rows["stage"] == 0, rows["to"] < rows["stage"])
+    rows = rows.assign(**{"pass": np.where(forward, "F", "B")})
+    rows["start_ns"] = rows["previous"].where(rows["sends"], rows["finish_ns"])
+    rows["end_ns"] = rows["begin_ns"].astype(float).where(rows["sends"], rows["behind"])
+    # A pass begins with a message, but for the forward passes of the first stage and the backward passes of the last one.
+    ahead, back = rows["to"] > rows["stage"], rows["to"] < rows["stage"]
+    rows = rows[~rows["sends"] | ((rows["stage"] == 0) & ahead) | ((rows["stage"] == last) & back)]
+    events = rows[["rank", "iteration", "stage", "pass", "start_ns", "end_ns"]].reset_index(drop=True)
     events["number"] = events.groupby(["rank", "iteration", "pass"]).cumcount()
     return events
 
