@@ -1,6 +1,9 @@
 """Words that all rooms write alike: a number of things, the first of many names, and the start of a long one."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
+
+_MOST_RANKS: Final = 4
 
 
 def counted(number: int, noun: str) -> str:
@@ -19,9 +22,9 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def named_ranks(ranks: Sequence[int], most: int = 4) -> str:
-    """`rank 3`, `ranks 3 and 5`, and of more than `most` ranks `ranks 3, 5, 7, 8 and 12 more`."""
+def named_ranks(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 3 and 5`, and of more than four ranks `ranks 3, 5, 7, 8 and 12 more`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    listed = first_of(ranks, most) if len(ranks) > most else f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+    listed = first_of(ranks, _MOST_RANKS) if len(ranks) > _MOST_RANKS else f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
     return f"ranks {listed}"

@@ -204,7 +204,7 @@ def parse(text: str) -> Module:
         elif body is None:
             parts.append(head)
         elif not head.startswith(".section"):
-            parts.append(Function(head, ()) if not body.strip() else Function(head, tuple(_statements(body, files))))
+            parts.append(Function(head, ()) if not body.strip() else Function(head, tuple(_statements(body))))
     # Files may be named after the functions that use them.
     return _with_files(Module(tuple(parts), files))
 
@@ -278,7 +278,7 @@ def _matching(text: str, opening: int) -> int:
     raise PtxError(f"PTX: the brace at character {opening} is not closed")
 
 
-def _statements(body: str, files: Mapping[int, str]) -> Iterator[Statement]:
+def _statements(body: str) -> Iterator[Statement]:
     at, place = 0, None
     while (at := _next_word(body, at)) < len(body):
         if body[at] in "{}":
@@ -355,7 +355,7 @@ def _is_declaration(statement: Statement) -> bool:
 
 def lines(text: str) -> tuple[Statement, ...]:
     """Statements written as PTX."""
-    return tuple(_statements(text, {}))
+    return tuple(_statements(text))
 
 
 def loop_heads(function: Function) -> list[str]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,30 +63,18 @@ _OF_BEST: Final = dict(
 )
 
 
-@dataclass(frozen=True)
-class Line:
-    """The line of a workload and precision on the page.
+def lines(data: RunData, root: Path | None = None) -> tuple[Cell, ...]:
+    """A line for each workload and precision of `overview`, in its order.
 
-    Attributes:
-        best: the last row of the workload and precision in `overview`, as the best rung with its figures. Without a rung that may be called
-            best, `variant` and the figures are empty.
-        cases_apart: how many cases of the largest size have a row of their own; 1 where all are in one row.
-        case: the last of its cases, to which the line leads.
-        params: the axes of that case.
-        by_size: percent of floor of the best rung at each size, the mean over the cases of that size; empty without floors.
-        badges: the reasons to distrust the workload's figures.
+    Returns:
+        The last row of the workload and precision, as the best rung with its figures. Without a rung that may be called best, `variant` and
+        the figures are empty. Further attributes are:
+
+        - `cases_apart`: how many cases of the largest size have a row of their own; 1 where all are in one row;
+        - `last_case`, `params`: the last of its cases, to which the line leads, and the axes of that case;
+        - `by_size`: percent of floor of the best rung at each size, the mean over the cases of that size; empty without floors;
+        - `badges`: the reasons to distrust the workload's figures.
     """
-
-    best: Cell
-    cases_apart: int
-    case: str
-    params: Mapping[str, str]
-    by_size: tuple[float, ...]
-    badges: tuple[str, ...]
-
-
-def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
-    """A line for each workload and precision of `overview`, in its order."""
     frame = overview(data, root)
     badges = frame.groupby("workload", sort=False)["badges"].sum().to_dict()
     result = []
@@ -100,7 +87,8 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
         trusted = every[is_trusted(every)]
         of_case = trusted.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()  # of the fastest variant
         sizes = tuple(of_case.groupby(level="size_rank").mean().tolist()) if of_case.notna().any() else ()
-        result.append(Line(best, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
+        further = {"cases_apart": len(rows), "last_case": str(last["case"]), "params": params, "by_size": sizes}
+        result.append(Cell(**{**vars(best), **further, "badges": tuple(badges[str(workload)])}))
     return tuple(result)
 
 

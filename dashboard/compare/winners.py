@@ -1,132 +1,95 @@
 """The winner of each charted case, in every precision that a rung has."""
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
-from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing
 from warpladder.dashboard.core.cells import best_config, cells, charted_cases, in_timing, is_trusted, passed_over
 from warpladder.dashboard.core.run_data import RunData
 
 _ROLES: Final = ("rung", "peer", "host")
+#: The columns that a contest adds to those of its winner; `is_winner` is False where no cell may be called best.
+_OF_CONTEST: Final = ("compared_in", "runner_up", *Estimate.names("margin"), "verdict", "tied", "passed", "is_winner")
+#: The columns of winners in an export.
+EXPORTED: Final = (
+    *("workload", "case", "series", "size", "size_rank", "compared_in", "variant", "precision", "config", "title"),
+    *(*Estimate.names("median_ns"), "runner_up", *Estimate.names("margin"), "n", "verdict"),
+)
 
 
-@dataclass(frozen=True)
-class Winner:
-    """The fastest variant of a case in one precision, and its margin over the next.
-
-    Attributes:
-        cell: the winner's. A peer can have another precision than `compared_in`.
-        compared_in: the precision; see `precision.precisions`.
-        runner_up: the next variant; empty without a second variant.
-        margin: the runner-up's time over the winner's.
-        verdict: of the margin, see `within_run.verdict`; empty where there is no runner-up.
-        passed: words about a faster cell that may not be called best, see `cells.passed_over`; empty without one.
-    """
-
-    cell: Cell
-    compared_in: str
-    runner_up: str
-    margin: Estimate
-    verdict: str
-    passed: str
-
-    @property
-    def tied(self) -> bool:
-        """Whether it is not known to be faster than the next one."""
-        return self.verdict not in ("", "faster")
-
-
-@dataclass(frozen=True)
-class UndecidedCase:
-    """A case without a winner in one precision, because none of its cells may be called best. `passed`: words about the fastest of them."""
-
-    case: str
-    compared_in: str
-    passed: str
-
-
-def frame_of(winners: Iterable[Winner]) -> pd.DataFrame:
-    """The winners as rows of a frame, for export; an estimate takes three columns."""
-    return pd.DataFrame(
-        {
-            **{name: getattr(winner.cell, name) for name in ("workload", "case", "series", "size", "size_rank")},
-            "compared_in": winner.compared_in,
-            **{name: getattr(winner.cell, name) for name in ("variant", "precision", "config", "title")},
-            **winner.cell.median_ns.columns("median_ns"),
-            "runner_up": winner.runner_up,
-            **winner.margin.columns("margin"),
-            "n": winner.cell.n,
-            "verdict": winner.verdict,
-        }
-        for winner in winners
-    )
-
-
-def at_largest(data: RunData, workload: str, timing: Timing) -> list[Winner]:
+def at_largest(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """The winners of `best_per_size` at the largest size."""
     every = best_per_size(data, workload, timing)
-    largest = max((winner.cell.size_rank for winner in every), default=0)
-    return [winner for winner in every if winner.cell.size_rank == largest]
+    largest: pd.DataFrame = every[every["size_rank"] == every["size_rank"].max()]
+    return largest
 
 
-def best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[Winner, ...]:
+def best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> pd.DataFrame:
     """The winner of every charted case in each precision of a rung, among the rungs and the peers compared with them.
 
-    A winner may be called best; see `trusted`. `undecided` has the cases without one.
+    A winner may be called best; see `is_trusted`. `undecided` has the cases without one.
+
+    Returns:
+        Rows of `cells.best_config` by case and precision, with columns of `charted_cases`, and
+
+        - `compared_in`: the precision, see `within_run.precisions`; a peer can have another one of its own;
+        - `runner_up`: the next variant; empty without a second variant;
+        - `margin`: an estimate, the runner-up's time over the winner's;
+        - `verdict`: of the margin, see `within_run.verdict`; empty without a runner-up;
+        - `tied`: it is not known to be faster than the runner-up;
+        - `passed`: words about a faster cell that may not be called best, see `passed_over`; empty without one.
     """
-    sizes = {*charted_cases(data, workload)["case"]}
-    return tuple(each for each in best_per_case(data, workload, timing, roles) if each.cell.case in sizes)
+    frame = best_per_case(data, workload, timing, roles)
+    return frame[frame["case"].isin(charted_cases(data, workload)["case"])].reset_index(drop=True)
 
 
-def best_per_case(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[Winner, ...]:
+def best_per_case(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> pd.DataFrame:
     """The winners of all cases, as `best_per_size`: first of the charted ones by size, then of those without a size."""
-    return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, Winner))
+    frame = _contests(data, workload, timing, roles)
+    return frame[frame["is_winner"]].reset_index(drop=True)
 
 
-def undecided(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[UndecidedCase, ...]:
-    """The charted cases that `best_per_size` leaves out."""
-    sizes = {*charted_cases(data, workload)["case"]}
-    return tuple(
-        each for each in _contests(data, workload, timing, roles) if isinstance(each, UndecidedCase) and each.case in sizes
-    )
+def undecided(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
+    """The charted cases that `best_per_size` leaves out, because none of their cells may be called best: the fastest of them, with `passed`."""
+    frame = _contests(data, workload, timing, _ROLES)
+    charted = frame["case"].isin(charted_cases(data, workload)["case"])
+    return frame[charted & ~frame["is_winner"]].reset_index(drop=True)
 
 
 @lru_cache(maxsize=8)
-def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> tuple[Winner | UndecidedCase, ...]:
+def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> pd.DataFrame:
     charted = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
     best = best_config(in_timing(cells(data), workload, timing)).merge(charted, on="case", how="left")
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
-    of_rows = dict(zip(best.index, records(best), strict=True))
-    contests = {
-        (str(case), place): _decided(data, timing, precision, rows, of_rows)
+    order = {case: place for place, case in enumerate(dict.fromkeys([*charted["case"], *data.cases["case"]]))}
+    contests = [
+        (order[str(case)], place, rows, precision)
         for place, precision in enumerate(precisions(best))
         for case, rows in compared(best, precision).groupby("case", sort=False)
-    }
-    order = list(dict.fromkeys([*charted["case"], *data.cases["case"]]))
-    return tuple(contests[key] for key in sorted(contests, key=lambda key: (order.index(key[0]), key[1])))
+    ]
+    contests.sort(key=lambda each: each[:2])
+    firsts, decided = [], []
+    for *_, rows, precision in contests:
+        good = rows[is_trusted(rows)]
+        firsts.append((good if len(good) else rows).index[0])
+        decided.append((precision, *_decided(data, workload, timing, good), passed_over(rows, good.head(1)), len(good) > 0))
+    of_contests = pd.DataFrame(decided, columns=list(_OF_CONTEST)).astype({"is_winner": bool, "tied": bool})
+    return best.loc[firsts].reset_index(drop=True).join(of_contests)
 
 
-def _decided(
-    data: RunData, timing: Timing, precision: str, rows: pd.DataFrame, of_rows: Mapping[Hashable, Cell]
-) -> Winner | UndecidedCase:
-    """The fastest of the rows of one case that may be called best, and its margin over the second.
+def _decided(data: RunData, workload: str, timing: Timing, good: pd.DataFrame) -> tuple[Any, ...]:
+    """The runner-up, the margin over it and its ends, the verdict, and whether it is a tie.
 
     Args:
-        rows: by time.
-        of_rows: the rows as cells, by their index.
+        good: the rows of a case that may be called best, by time.
     """
-    good = rows[is_trusted(rows)]
-    passed = passed_over(rows, good.head(1))
-    if good.empty:
-        return UndecidedCase(str(rows["case"].iloc[0]), precision, passed)
-    first, *others = (of_rows[place] for place in good.index[:2])
-    runner_up, margin, word = "", Estimate.unknown(), ""
-    for second in others:
-        comparison = CaseTimes.of(data, first.workload, first.case, timing).judge(first.entry, second.entry)
-        runner_up, margin, word = second.variant, comparison.ratio.estimate, comparison.verdict
-    return Winner(first, precision, runner_up, margin, word, passed)
+    if len(good) < 2:
+        return "", *Estimate.unknown().columns("margin").values(), "", False
+    rows = good[["case", "variant", "config", "gpus"]].head(2).itertuples(index=False, name=None)
+    (case, *first), (_, *second) = rows
+    times = CaseTimes.of(data, workload, case, timing)
+    judged = times.judge(*(Entry(variant, config, int(gpus), 0) for variant, config, gpus in (first, second)))
+    return second[0], *judged.ratio.estimate.columns("margin").values(), judged.verdict, judged.verdict not in ("", "faster")

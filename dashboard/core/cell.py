@@ -163,6 +163,11 @@ class Cell(SimpleNamespace):
     peer: str
     over_peer: Estimate
     over_peer_verdict: str
+    compared_in: str
+    runner_up: str
+    margin: Estimate
+    tied: bool
+    passed: str
     on: str
     doubts: str
 

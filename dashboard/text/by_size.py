@@ -94,12 +94,11 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantO
     every = every[is_trusted(every)].sort_values("median_ns", kind="stable")
     cells_of = dict(zip(every.index, records(every), strict=True))
     marks: dict[tuple[_VariantOn, str], str] = {}
-    for winner in best_per_case(data, workload, timing):
-        first = winner.cell
+    for first in records(best_per_case(data, workload, timing)):
         marks[_variant_on(first), first.case] = _FASTEST
         times = CaseTimes.of(data, workload, first.case, timing)
         rivals = compared(
-            every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], winner.compared_in
+            every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], first.compared_in
         )
         for cell in map(cells_of.__getitem__, rivals.index):
             if _variant_on(cell) == _variant_on(first):

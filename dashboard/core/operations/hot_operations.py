@@ -541,7 +541,7 @@ class _Namer:
         """The names of the benchmark and of the case."""
         tensors = list(_tensors(arguments))
         kinds = tuple(_kinds(arguments))
-        workload = self._workloads.get((name, kinds)) or self._new(name, kinds, tensors)
+        workload = self._workloads.get((name, kinds)) or self._new(name, tensors)
         self._workloads[name, kinds] = workload
         shapes = ["x".join(map(str, each.shape)) or "1" for each in tensors if 0 not in each.shape]
         more = f" +{len(shapes) - _MOST_SHAPES}" if len(shapes) > _MOST_SHAPES else ""
@@ -550,7 +550,7 @@ class _Namer:
         taken[case] = number = taken.get(case, 0) + 1
         return workload, case if number == 1 else f"{case} #{number}"
 
-    def _new(self, name: str, kinds: tuple[str, ...], tensors: Sequence[Tensor]) -> str:
+    def _new(self, name: str, tensors: Sequence[Tensor]) -> str:
         real = next((each.dtype for each in tensors if each.dtype not in aten.WHOLE), tensors[0].dtype)
         parts = []
         for short in map(aten.plain, name.split(", ")):

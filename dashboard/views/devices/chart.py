@@ -92,7 +92,7 @@ def variants(shown: Shown, look: Look, show: Show) -> Chart:
     }
     name = slug("devices", first.workload, first.case, first.scope, first.cache, show)
     title = f"{first.workload}, {first.case}: {titles[show]()}"
-    return Chart(name, title, figure, query.frame_of(pairs), _note(shown, look, show))
+    return Chart(name, title, figure, query.frame_of(pairs), _note(shown, show))
 
 
 def _marks(figure: go.Figure, shown: Shown, look: Look, show: Show) -> None:
@@ -205,7 +205,7 @@ def _hover_of_ratio(pair: Pair, shown: Shown) -> str:
     return "<br>".join(lines)
 
 
-def _note(shown: Shown, look: Look, show: Show) -> str:
+def _note(shown: Shown, show: Show) -> str:
     pairs = shown.pairs
     first = pairs[0].a
     parts = [

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
@@ -12,7 +11,6 @@ import streamlit as st
 from warpladder.dashboard.compare import overview as queries
 from warpladder.dashboard.compare import versions
 from warpladder.dashboard.compare.changes import NotComparable, sentence
-from warpladder.dashboard.compare.overview import Line
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import cells, counted, counters, run_index
 from warpladder.dashboard.core.cell import Cell, Timing
@@ -50,18 +48,9 @@ TIED: Final = " ≈"
 _WORDED: Final = ("floor", "time", "speedup", "peer")
 
 
-@dataclass(frozen=True)
-class _ShownLine:
-    """A line with its run."""
-
-    line: Line
-    run: store.Run
-    name: str
-
-
 def draw(run: store.Run) -> None:
     data = runs.load(run)
-    own = sorted(_lines(runs.chosen_name(), run, frozenset(data.workloads)), key=lambda each: each.line.best.workload)
+    own = sorted(_lines(runs.chosen_name(), run, frozenset(data.workloads)), key=lambda each: each.workload)
     if "ranks" in run.tables:
         _job(run)
     elif own:
@@ -77,7 +66,7 @@ def draw(run: store.Run) -> None:
         _links([*own, *_others(run)])
 
 
-def _others(run: store.Run) -> list[_ShownLine]:
+def _others(run: store.Run) -> list[Cell]:
     """The lines of the workloads that the run lacks, which the page shows where they are asked for."""
     context = runs.context()
     if set(runs.load(run).workloads).issuperset(run_index.workloads(context.every, context.device)):
@@ -90,18 +79,18 @@ def _others(run: store.Run) -> list[_ShownLine]:
     ):
         return []
     others = [each for name, source, workloads in _other_sources(run) for each in _lines(name, source, workloads)]
-    others.sort(key=lambda each: each.line.best.workload)
+    others.sort(key=lambda each: each.workload)
     if others:
         _table(others, "others")
     return others
 
 
-def _recording(run: store.Run, own: list[_ShownLine]) -> None:
+def _recording(run: store.Run, own: list[Cell]) -> None:
     """The winners, whether to believe them, what moved since the last comparable run, and what to do next."""
     with_versions = run_index.has_versions(run.info)
     if with_versions:
         st.markdown(f"## {plain(runs.ask_both(run, runs.other_version(run), _against))}")
-    elif len(own) == 1 and (words := headline(own[0].line.best)):
+    elif len(own) == 1 and (words := headline(own[0])):
         st.markdown(f"## {plain(words)}")
     _table(own, "own")
     verdict = runs.ask(run, trust.verdict, ROOT)
@@ -109,12 +98,12 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
         _fact("Can I believe it?", verdict.sentence, "trust", "Trust →", **state.link())
         if with_versions:
             _fact("Where, and by how much:", "each cell, its samples and sources.", "compare", "Compare →", **state.link())
-        elif before := _before(run):
+        elif before := _before():
             changed = runs.ask_both(run, runs.as_recorded(before.run), pinned.against, "", "", pinned.names(run))
             words = changed if isinstance(changed, str) else sentence(changed)
             since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
             _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))
-        worst = min((each.line.best for each in own), key=lambda each: each.percent_of_floor.value)
+        worst = min(own, key=lambda each: each.percent_of_floor.value)
         if worst.percent_of_floor.value < _NEAR:
             reached = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor:"
             link = state.link(workload=worst.workload)
@@ -124,7 +113,7 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
                 _fact("Next:", f"{reached} see what limits {worst.variant}.", "ladder.roofline", "Roofline →", **link)
             else:  # no roof of arithmetic
                 _fact("Next:", f"{reached} see each variant's part.", "ladder", "Ladder →", **link)
-        of_sizes = (each.line.best.workload for each in own)
+        of_sizes = (each.workload for each in own)
         if first := next((name for name in of_sizes if len(runs.ask(run, cells.timed_cases, name)) > 1), None):
             words = "the variant for each size, with the code that chooses."
             _fact("Ship:", words, "sizes.ship", "Which to ship →", **state.link(workload=first))
@@ -162,8 +151,8 @@ def _fact(label: str, words: str, where: str, link: str, **choices: str) -> None
         pages.link(where, link, **choices)
 
 
-def _before(run: store.Run) -> ListedRun | None:
-    """The newest run before this one that can be compared with it."""
+def _before() -> ListedRun | None:
+    """The newest run before the chosen one that can be compared with it."""
     every = runs.context().every
     listed = next((each for each in every if each.name == runs.chosen_name()), None)
     earlier = run_index.comparable(every, listed) if listed else []
@@ -287,23 +276,23 @@ def _other_sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[s
         yield name, other, frozenset(workloads)
 
 
-def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_ShownLine]:
+def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[Cell]:
+    """The lines of some workloads of a run, each with the run and its name in the URL."""
     lines = runs.ask(run, queries.lines, ROOT)
-    return [_ShownLine(line, run, name) for line in lines if line.best.workload in workloads]
+    return [Cell(**vars(line), run=run, run_name=name) for line in lines if line.workload in workloads]
 
 
-def _table(shown: list[_ShownLine], whose: str) -> None:
+def _table(shown: list[Cell], whose: str) -> None:
     """The lines as a table that can be sorted. A click on a line leads to its ladder.
 
     Args:
         whose: `own`, or `others`, whose table names the run of each line.
     """
-    lines = [each.line for each in shown]
-    frame = frame_of(lines, [_dated(each.run) for each in shown])
+    frame = frame_of(shown, [_dated(each.run) for each in shown])
     columns = {name: _COLUMNS[name] for name in _columns(frame) if name != "run" or whose == "others"}
     opened = rows.show(
         f"overview {whose}",
-        written(frame, lines),
+        written(frame, shown),
         columns,
         title=f"Best variant of each {'workload' if whose == 'own' else 'other workload'} and precision",
         values={name: frame[name].tolist() for name in _WORDED},
@@ -311,26 +300,25 @@ def _table(shown: list[_ShownLine], whose: str) -> None:
     if opened is not None:
         _open(shown[opened])
     _below_table(_how(shown), frame, f"overview-{whose}", plain(run_index.RULE))
-    named = [(f"{each.workload}, {word(each.precision)}", each) for each in (one.line.best for one in shown)]
+    named = [(f"{each.workload}, {word(each.precision)}", each) for each in shown]
     if ties := [f"{name}: {each.variant} with {each.tied_with}" for name, each in named if each.tied_with]:
         st.caption(plain(f"{TIED.strip()} tied: {'; '.join(ties)}"))
     for name, each in named:
         if each.doubts:
             st.caption(plain(f"⚠ {name}: {each.doubts}"))
-    reasons = {(one.line.best.workload, reason): None for one in shown for reason in one.line.badges}
+    reasons = {(one.workload, reason): None for one in shown for reason in one.badges}
     if reasons:
         with st.expander(f"Distrusted: {len(reasons)} reasons" if len(reasons) > 1 else "Distrusted: 1 reason"):
             for workload, reason in reasons:
                 st.caption(plain(f"{workload}: {reason}"))
 
 
-def _open(each: _ShownLine) -> None:
+def _open(each: Cell) -> None:
     """Go to the ladder of a line, at the case of the line."""
-    axes = {f"case.{axis}": value for axis, value in each.line.params.items()}
-    best = each.line.best
-    state.set_text(state.RUN, "", each.name)
-    link = {state.RUN: each.name, "workload": best.workload, "case": each.line.case, **axes}
-    pages.go("ladder", **link, scope=best.scope, cache=best.cache)
+    axes = {f"case.{axis}": value for axis, value in each.params.items()}
+    state.set_text(state.RUN, "", each.run_name)
+    link = {state.RUN: each.run_name, "workload": each.workload, "case": each.last_case, **axes}
+    pages.go("ladder", **link, scope=each.scope, cache=each.cache)
 
 
 def _columns(frame: pd.DataFrame) -> list[str]:
@@ -341,15 +329,15 @@ def _columns(frame: pd.DataFrame) -> list[str]:
     return [name for name in _COLUMNS if name not in empty]
 
 
-def _how(shown: list[_ShownLine]) -> str:
+def _how(shown: list[Cell]) -> str:
     """How the figures were measured, and the case of each."""
-    timings = dict.fromkeys(Timing(each.line.best.scope, each.line.best.cache) for each in shown)
+    timings = dict.fromkeys(Timing(each.scope, each.cache) for each in shown)
     on_gpu = runs.load(shown[0].run).on_gpu
     scopes = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
-    least = min(each.line.best.n for each in shown)
-    workloads = ", ".join(dict.fromkeys(each.line.best.workload for each in shown if each.line.cases_apart > 1))
+    least = min(each.n for each in shown)
+    workloads = ", ".join(dict.fromkeys(each.workload for each in shown if each.cases_apart > 1))
     last = f" Of {workloads}, whose cases have different winners, the last one." if workloads else ""
-    alone = ", ".join(dict.fromkeys(each.line.best.workload for each in shown if each.line.best.on))
+    alone = ", ".join(dict.fromkeys(each.workload for each in shown if each.on))
     last += f" Of {alone}, the times on 1 GPU; the page Devices has those of several." if alone else ""
     return (
         f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
@@ -357,10 +345,10 @@ def _how(shown: list[_ShownLine]) -> str:
     )
 
 
-def _links(shown: list[_ShownLine]) -> None:
+def _links(shown: list[Cell]) -> None:
     """Links to pages that the rows do not lead to: the error of each precision, several GPUs."""
-    first = {each.line.best.workload: each.name for each in reversed(shown)}
-    precisions = Counter(each.line.best.workload for each in shown)
+    first = {each.workload: each.run_name for each in reversed(shown)}
+    precisions = Counter(each.workload for each in shown)
     several = [name for name in sorted(first) if precisions[name] > 1]
     _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
     context, run_of = runs.context(), dict[str, str]()
@@ -418,7 +406,7 @@ _LIMITS: Final = {
 }
 
 
-def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
+def frame_of(lines: Sequence[Cell], runs: Sequence[str]) -> pd.DataFrame:
     """The figures by which the table is sorted.
 
     Args:
@@ -430,22 +418,22 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
     """
     return pd.DataFrame(
         {
-            "workload": line.best.workload,
-            "precision": word(line.best.precision),
+            "workload": line.workload,
+            "precision": word(line.precision),
             "sizes": list(line.by_size),
-            "floor": line.best.percent_of_floor.value,
-            "best": f"{line.best.variant or NOTHING}{TIED if line.best.tied_with else ''}",
-            "time": line.best.median_ns.value,
-            "speedup": line.best.speedup.value,
-            "peer": line.best.over_peer.value,
+            "floor": line.percent_of_floor.value,
+            "best": f"{line.variant or NOTHING}{TIED if line.tied_with else ''}",
+            "time": line.median_ns.value,
+            "speedup": line.speedup.value,
+            "peer": line.over_peer.value,
             "checks": f"⚠ {len(line.badges)}" if line.badges else "",
-            "run": " · ".join(filter(None, (line.best.on, run))),
+            "run": " · ".join(filter(None, (line.on, run))),
         }
         for line, run in zip(lines, runs, strict=True)
     )
 
 
-def written(frame: pd.DataFrame, lines: Sequence[Line]) -> pd.DataFrame:
+def written(frame: pd.DataFrame, lines: Sequence[Cell]) -> pd.DataFrame:
     """The frame with words in place of figures: units, intervals and names."""
     return frame.assign(**dict(zip(_WORDED, map(list, zip(*map(_words, lines), strict=True)), strict=True)))
 
@@ -455,9 +443,9 @@ def _over_peer(best: Cell) -> str:
     return f"{'tied with' if best.over_peer_verdict == 'tied' else format_ratio(best.over_peer.value)} {best.peer}"
 
 
-def _words(line: Line) -> tuple[str, ...]:
+def _words(best: Cell) -> tuple[str, ...]:
     """The words of each column of `_WORDED`."""
-    best, time = line.best, line.best.median_ns
+    time = best.median_ns
     is_baseline = bool(best.variant) and best.variant == best.baseline
     speedup = "tied" if best.verdict == "tied" else format_ratio(best.speedup.value)
     return (

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.compare.side_by_side import Beside
-from warpladder.dashboard.compare.winners import UndecidedCase, Winner, frame_of
+from warpladder.dashboard.compare.winners import EXPORTED
 from warpladder.dashboard.compare.within_run import compared, precisions, word
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
@@ -70,10 +70,10 @@ def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator
     series.
     """
     best, undecided = winners.best_per_size(data, workload, timing), winners.undecided(data, workload, timing)
-    if best:
+    if len(best):
         yield best_strip(best, look, workload, timing.label(on_gpu=data.on_gpu), undecided)
     first = timing == cells.timings(data, workload)[0]
-    series = cells.series(data, workload) if best or undecided else ()
+    series = cells.series(data, workload) if len(best) or len(undecided) else ()
     for each in series if first else series[-1:]:
         frame = query.sizes(data, workload, timing, each)
         regions = query.regions(data, workload, each)
@@ -187,28 +187,27 @@ def _lay_axes(figure: go.Figure, sizes: pd.DataFrame, values: "pd.Series[float]"
             figure.update_yaxes(range=[0, high * 1.08])
 
 
-def best_strip(
-    winners: Sequence[Winner], look: Look, workload: str, measured: str, undecided: Sequence[UndecidedCase] = ()
-) -> Chart:
+def best_strip(winners: pd.DataFrame, look: Look, workload: str, measured: str, undecided: pd.DataFrame) -> Chart:
     """The winner of every case as a strip of coloured tiles, with one row for each series and precision.
 
     Args:
         winners: `winners.best_per_size`, not empty.
-        undecided: `winners.undecided`; the note names them.
         measured: label of the timing, by `Timing.label`.
+        undecided: `winners.undecided`; the note names them.
     """
-    several = len({winner.compared_in for winner in winners}) > 1
-    labelled = [", ".join(filter(None, (each.cell.series, word(each.compared_in) if several else ""))) for each in winners]
-    frame = frame_of(winners).assign(row=labelled)
+    several = winners["compared_in"].nunique() > 1
+    tiles = records(winners)
+    labelled = [", ".join(filter(None, (each.series, word(each.compared_in) if several else ""))) for each in tiles]
+    frame = winners[list(EXPORTED)].assign(row=labelled)
     order = frame.sort_values("series", kind="stable")["row"]
     sizes, rows = list(dict.fromkeys(frame["size"])), list(dict.fromkeys(order))
     names = list(dict.fromkeys(frame["variant"]))
     number = np.full((len(rows), len(sizes)), np.nan)
     labels = np.full((len(rows), len(sizes)), "", dtype=object)
     hovers = labels.copy()
-    for winner, row in zip(winners, labelled, strict=True):
-        variant = winner.cell.variant
-        at = rows.index(row), sizes.index(winner.cell.size)
+    for winner, row in zip(tiles, labelled, strict=True):
+        variant = winner.variant
+        at = rows.index(row), sizes.index(winner.size)
         number[at] = names.index(variant)
         own = look.style(workload, variant).precision
         name = variant if own == winner.compared_in else look.variant_name(workload, variant)
@@ -260,11 +259,10 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
     return f"{workload}: fastest is {'; '.join(first)}"
 
 
-def _doubts(winners: Sequence[Winner], undecided: Sequence[UndecidedCase]) -> str:
+def _doubts(winners: pd.DataFrame, undecided: pd.DataFrame) -> str:
     """Sentences about the faster cells that may not be called best; each names its case."""
-    cases = [(each.cell.case, each.passed) for each in winners if each.passed]
-    cases += [(each.case, each.passed) for each in undecided]
-    words = dict.fromkeys(f"{case}: {passed}." for case, passed in cases)
+    cases = [(each.case, each.passed) for of in (winners, undecided) for each in records(of[["case", "passed"]])]
+    words = dict.fromkeys(f"{case}: {passed}." for case, passed in cases if passed)
     more_doubts = len(words) - _MOST_DOUBTS
     more = f" So in {more_doubts} more." if more_doubts > 0 else ""
     return "".join(f" {each}" for each in list(words)[:_MOST_DOUBTS]) + more
@@ -512,7 +510,7 @@ def _explain(regions: pd.DataFrame, device: str) -> str:
     return " ".join(words)
 
 
-def _margin(winner: Winner, room: float) -> str:
+def _margin(winner: Cell, room: float) -> str:
     """The margin in words. Those of a tie do not name the other one where this takes more than `room` characters; the hover text does."""
     if not winner.margin.known:
         return "alone"
@@ -535,11 +533,10 @@ def _lines(name: str, room: int) -> list[str]:
     return lines
 
 
-def _strip_hover(winner: Winner) -> str:
-    cell = winner.cell
-    lines = [f"<b>{text(cell.variant)}</b> {text(cell.config)}".rstrip(), text(cell.title)]
-    lines.append(f"median {text(format_estimate(cell.median_ns, format_duration))}")
+def _strip_hover(winner: Cell) -> str:
+    lines = [f"<b>{text(winner.variant)}</b> {text(winner.config)}".rstrip(), text(winner.title)]
+    lines.append(f"median {text(format_estimate(winner.median_ns, format_duration))}")
     if winner.margin.known:
         ends = format_ends(winner.margin, format_ratio)
         lines.append(f"next: {text(winner.runner_up)}, {text(format_ratio(winner.margin.value))} the time ({text(ends)})")
-    return "<br>".join([*lines, f"{text(cell.case)} · n = {cell.n}"])
+    return "<br>".join([*lines, f"{text(winner.case)} · n = {winner.n}"])

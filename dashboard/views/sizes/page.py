@@ -43,18 +43,17 @@ def draw(run: store.Run) -> None:
     look = runs.look_of(run, widgets.theme())
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)
-    if best:
+    if len(best):
         widgets.show_chart(widgets.drawn(charts.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
-    elif undecided:
-        st.caption(plain(f"{undecided[-1].case}: {undecided[-1].passed}"))
+    elif len(undecided):
+        last = undecided.iloc[-1]
+        st.caption(plain(f"{last['case']}: {last['passed']}"))
     if not has_course:
         return
     chart_place = st.container()
     variants = list(dict.fromkeys(frame["variant"]))
     on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants
-    first = (
-        {each.cell.variant for each in best} | {each.runner_up for each in best if each.tied} | {*frame["baseline"].dropna()}
-    )
+    first = {*best["variant"], *best.loc[best["tied"], "runner_up"], *frame["baseline"].dropna()}
     shown = state.choose_many(
         "variants",
         "Variants",

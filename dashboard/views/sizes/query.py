@@ -27,7 +27,9 @@ def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.
     best = best[(best["series"] == series) & (best["role"] != "specimen")]
     frame = with_speedups(data, workload, timing, best.reset_index(drop=True))
     place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
-    ties = {(each.cell.case, each.cell.variant): each.runner_up for each in best_per_size(data, workload, timing) if each.tied}
+    winners = best_per_size(data, workload, timing)
+    tied = winners.loc[winners["tied"], ["case", "variant", "runner_up"]].itertuples(index=False, name=None)
+    ties = {(case, variant): runner_up for case, variant, runner_up in tied}
     frame["tied_with"] = [ties.get(key, "") for key in frame[["case", "variant"]].itertuples(index=False, name=None)]
     return (
         frame.assign(place=frame["variant"].map(place))

@@ -21,12 +21,12 @@ _MOST_MARKS: Final = 500
 def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The samples of the winner of the last case of the largest size."""
     largest = winners.at_largest(data, workload, timing)
-    if not largest:
+    if largest.empty:
         return
-    last = largest[-1].cell
+    last = largest.iloc[-1]
     own = data.samples
     for column in ("workload", "case", "variant", "config"):
-        own = own[own[column] == getattr(last, column)]
+        own = own[own[column] == last[column]]
     own = own[(own["scope"] == timing.scope) & (own["cache"] == timing.cache)]
     yield samples_over_rounds(own, look)
 

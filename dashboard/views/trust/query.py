@@ -11,6 +11,7 @@ import pandas as pd
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import word
+from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.numbers import format_half_width
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
@@ -80,7 +81,7 @@ def verdict(data: RunData, root: Path) -> Verdict:
     # What Nsight Systems could not collect is missing; what it collected is right.
     of_tool = found["source"] == Source.NSYS
     lines = overview.lines(data, root)
-    lacking = [line.best.workload for line in lines if not line.best.variant]
+    lacking = [line.workload for line in lines if not line.variant]
     against = (
         _counted(len(failed), "cell", "failed") + (f", such as {failed['variant'].iloc[0]}" if len(failed) else ""),
         _counted(int(((found["severity"] == "error") & ~of_tool).sum()), "check", "found an error"),
@@ -120,9 +121,9 @@ def topics(data: RunData) -> tuple[str, ...]:
     return tuple(name for name, known in of_profile.items() if recorded or known)
 
 
-def _rough(line: overview.Line) -> str:
+def _rough(best: Cell) -> str:
     """`v01_numpy of conv2d is known to ±23 %`; empty where the winner's time is known better, or there is no winner."""
-    best, time = line.best, line.best.median_ns
+    time = best.median_ns
     half = (time.high - time.low) / 2 / time.value if time.known else 0.0
     known = format_half_width(time.value, time.low, time.high)
     return f"{best.variant} of {best.workload} is known to {known}" if half > _ROUGH else ""

@@ -50,7 +50,7 @@ def draw(run: store.Run) -> None:
         b = state.choose("why_b", "Faster or after (B)", list(rows), default=after)
         everything = st.toggle("Equal figures too", key="why all")
     _explain(data, workload, case, rows[a], rows[b], everything=everything)
-    _links(found, workload, case, a, b)
+    _links(found, workload, a, b)
     if found.run.path != run.path:
         st.caption(plain(f"Counters of {found.title}, of the variants whose sources are those of this run."))
     drawn = query.most_time(every)
@@ -71,7 +71,7 @@ def _explain(data: RunData, workload: str, case: str, a: dict[Any, Any], b: dict
     widgets.table(shown.drop(columns="unit"), column_config=_WORK, height=min(300, 38 + 35 * max(len(shown), 1)))
 
 
-def _links(found: ListedRun, workload: str, case: str, a: str, b: str) -> None:
+def _links(found: ListedRun, workload: str, a: str, b: str) -> None:
     """To the instructions that differ, and to the lines of the faster one."""
     if not found.facts.has(run_index.Need.CODE):
         return

@@ -101,10 +101,10 @@ def test_where_no_fp32_rung_is_before_the_gain_is_over_the_last_one() -> None:
 
 def test_each_precision_has_a_winner_of_its_own_at_each_size(data: RunData) -> None:
     found = winners.best_per_size(data, "gemm", COLD)
-    of_last = [winner for winner in found if winner.cell.case == "n=4096"]
-    assert [winner.compared_in for winner in of_last] == ["fp32", "3xtf32", "tf32"]
-    assert [winner.cell.variant for winner in of_last] == ["cublas", "v04_split", "v05_pipelined"]
-    assert [winner.runner_up for winner in of_last] == ["v02_tile", "cublas", "cublas_tf32"]
+    of_last = found[found["case"] == "n=4096"]
+    assert of_last["compared_in"].tolist() == ["fp32", "3xtf32", "tf32"]
+    assert of_last["variant"].tolist() == ["cublas", "v04_split", "v05_pipelined"]
+    assert of_last["runner_up"].tolist() == ["v02_tile", "cublas", "cublas_tf32"]
 
 
 def test_the_front_is_what_no_other_beats_in_both_time_and_error() -> None:
@@ -176,7 +176,8 @@ def test_over_sizes_each_precision_has_its_first_and_its_floor(data: RunData) ->
     assert chart.title.startswith("gemm: at n=4096, first are cublas · fp32 with 3.0")
     assert "v04_split · 3xTF32 with 1.7" in chart.title and "v05_pipelined · TF32 with 57" in chart.title
     assert {"floor, fp32", "floor, 3xTF32", "floor, TF32"} <= {trace.name for trace in chart.figure.data}
-    strip = sizes.best_strip(winners.best_per_size(data, "gemm", COLD), look(data), "gemm", "device time")
+    none = winners.undecided(data, "gemm", COLD)
+    strip = sizes.best_strip(winners.best_per_size(data, "gemm", COLD), look(data), "gemm", "device time", none)
     assert list(strip.figure.data[0].y) == ["fp32", "3xTF32", "TF32"]
     assert "3xTF32 with the fp32 peers" in strip.note
 

@@ -16,7 +16,7 @@ from warpladder.dashboard.compare import overview as overviews
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.compare.changes import Comparison
 from warpladder.dashboard.compare.within_run import speedups
-from warpladder.dashboard.core.cell import Baseline, Cell, Timing
+from warpladder.dashboard.core.cell import Baseline, Timing, records
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
@@ -141,7 +141,7 @@ def test_the_overview_names_the_same(cheat: RunData, open_app: Open, folder: Pat
     chart = overview_chart.percent_of_floor(overviews.overview(cheat), look(cheat))
     assert chart.title.startswith("v02_b reaches 20") and f"sum, n=1600, fp32: {LINE}." in chart.note
     (line,) = overviews.lines(cheat)
-    assert line.best.variant == "v02_b" and max(line.by_size) == pytest.approx(20)
+    assert line.variant == "v02_b" and max(line.by_size) == pytest.approx(20)
     app = open_app(folder)
     assert LINE in words(app)
     assert rows(app)["Best rung"].tolist() == ["v02_b"]
@@ -166,8 +166,8 @@ def test_a_gain_over_or_of_a_distrusted_rung_is_unknown(cheat: RunData) -> None:
 
 def test_no_size_is_won_by_it(cheat: RunData) -> None:
     found = winners.best_per_size(cheat, "sum", COLD)
-    assert [(each.cell.variant, each.runner_up) for each in found] == [("v02_b", "v03_c")] * 3
-    strip = sizes_chart.best_strip(found, look(cheat), "sum", "device time")
+    assert found[["variant", "runner_up"]].to_numpy().tolist() == [["v02_b", "v03_c"]] * 3
+    strip = sizes_chart.best_strip(found, look(cheat), "sum", "device time", winners.undecided(cheat, "sum", COLD))
     assert strip.title == "sum: fastest is v02_b in 3 of 3 cases" and f"n=100: {LINE}." in strip.note
     frame, regions = sizes.sizes(cheat, "sum", COLD), sizes.regions(cheat, "sum")
     for metric in ("median_ns", "speedup", "percent_of_floor"):
@@ -224,8 +224,8 @@ def test_where_nothing_may_be_called_best_there_is_no_winner_and_a_line_says_why
     (told,) = summary.texts(summary.figures(data))
     assert told[3:] == ("–", "–", "–", "–", "–", f"{words}; 6 cells flagged: above_ceiling")
     assert ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title == f"sum, n=400: {words}"
-    assert winners.best_per_size(data, "sum", COLD) == ()
-    assert [each.case for each in winners.undecided(data, "sum", COLD)] == ["n=100", "n=400", "n=1600"]
+    assert winners.best_per_size(data, "sum", COLD).empty
+    assert winners.undecided(data, "sum", COLD)["case"].tolist() == ["n=100", "n=400", "n=1600"]
     frame = sizes.sizes(data, "sum", COLD)
     assert words in sizes_chart.over_size(frame, sizes.regions(data, "sum"), look(data)).title
     found = ships.contest(data, "sum", COLD, "fp32")
@@ -240,8 +240,8 @@ def test_where_nothing_may_be_called_best_there_is_no_winner_and_a_line_says_why
 
 def test_another_config_of_the_same_variant_may_win(tmp_path: Path) -> None:
     data = opened(tmp_path, {**HONEST, "v09_x[skip=1]": (1.2,), "v09_x[skip=0]": (50.0,)})
-    (first, *_) = winners.best_per_size(data, "sum", COLD)
-    assert (first.cell.variant, first.cell.config) == ("v09_x", "skip=0")
+    (first, *_) = records(winners.best_per_size(data, "sum", COLD))
+    assert (first.variant, first.config) == ("v09_x", "skip=0")
     assert first.passed.startswith("v09_x[skip=1] is faster (")
 
 
@@ -305,9 +305,9 @@ def test_a_tie_is_no_win_in_the_terminal_on_the_pages_and_in_tables(tmp_path: Pa
     title = ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title
     assert title.endswith("tied with eager") and "×" not in title
     found = winners.best_per_size(data, "sum", COLD)
-    assert [each.verdict for each in found] == ["tied"] * 3
+    assert found["verdict"].tolist() == ["tied"] * 3
     assert (
-        sizes_chart.best_strip(found, look(data), "sum", "").title
+        sizes_chart.best_strip(found, look(data), "sum", "", found.head(0)).title
         == "sum: fastest is into in 3 of 3 cases, tied with the next one in each"
     )
     chart = sizes_chart.over_size(sizes.sizes(data, "sum", COLD), sizes.regions(data, "sum"), look(data), "speedup")
@@ -328,7 +328,7 @@ def test_below_six_samples_nothing_is_faster_than_anything(tmp_path: Path) -> No
     (told,) = summary.texts(summary.figures(data))
     assert told[3] == "–" and told[-1] == words
     assert ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title == f"sum, n=400: {words}"
-    assert winners.best_per_size(data, "sum", COLD) == ()
+    assert winners.best_per_size(data, "sum", COLD).empty
     run = Run(store.open_run(tmp_path / "run"))
     assert set(run.table()["verdict"]) == {"unknown"}
     words_of = run.table().words()
@@ -351,8 +351,7 @@ def test_no_two_winners_of_the_tiles_share_a_colour(theme: Theme) -> None:
     """The names torch_compile and v12_flat_rows have one colour."""
     data = load(store.open_run(store.RECORDED / "20261127T083255Z-h200-mlp-elementwise-c6cf"))
     found = winners.best_per_size(data, "mlp_elementwise", Timing("device", "cold"))[-2:]
-    names = ("v12_flat_rows", "torch_compile")
-    both = [replace(each, cell=Cell(**{**vars(each.cell), "variant": name})) for name, each in zip(names, found, strict=True)]
-    strip = sizes_chart.best_strip(both, look(data, theme), "mlp_elementwise", "device time")
+    both = found.assign(variant=["v12_flat_rows", "torch_compile"])
+    strip = sizes_chart.best_strip(both, look(data, theme), "mlp_elementwise", "device time", both.head(0))
     colors = {color for _, color in strip.figure.data[0].colorscale}
     assert len(colors) == 2

@@ -85,10 +85,10 @@ def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_rou
 def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host() -> None:
     data = noisy_host_run()
     assert [row.gain_verdict for row in gains(data)] == ["", "faster"]
-    (winner,) = winners.best_per_size(data, "w", COLD, ("rung",))
-    assert (winner.cell.variant, winner.tied) == ("v02_b", False)
-    (winner,) = winners.best_per_size(data, "w", COLD, ("host",))
-    assert (winner.cell.variant, winner.tied) == ("numba", True)
+    (winner,) = records(winners.best_per_size(data, "w", COLD, ("rung",)))
+    assert (winner.variant, winner.tied) == ("v02_b", False)
+    (winner,) = records(winners.best_per_size(data, "w", COLD, ("host",)))
+    assert (winner.variant, winner.tied) == ("numba", True)
 
 
 def test_the_baseline_is_the_variant_with_a_second_copy() -> None:

@@ -204,11 +204,11 @@ def trends(recorded: Sequence[RecordedRun], workload: str, case: str, timing: Ti
     judge = _Judge(ordered, runs, timing)
     cells = dict.fromkeys(each for run in runs for each in run.medians.cells if each.case == case and each.timing == timing)
     all_series = [series for cell in cells if (series := _series(runs, judge, cell))]
-    all_series.sort(key=lambda series: _latest(runs, series))
+    all_series.sort(key=_latest)
     return Trends(workload, case, timing, tuple(runs), tuple(all_series))
 
 
-def _latest(runs: Sequence[RecordedRun], series: Series) -> tuple[float, bool, float, str, str]:
+def _latest(series: Series) -> tuple[float, bool, float, str, str]:
     """A sort key: series that fail now, then series by their latest step, and then the others by name.
 
     Steps at the same run are ordered by a new source, and then by size.

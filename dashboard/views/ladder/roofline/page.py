@@ -29,7 +29,7 @@ def draw(run: store.Run) -> None:
         computing = (name for name in runs.load(run).workloads if runs.ask(run, queries.computes, name))
         workload = widgets.choose_workload(run, default=next(computing, None))
         if not runs.ask(run, queries.computes, workload):
-            _without_operations(run, workload)
+            _without_operations(workload)
         timing = _choose_timing(run, workload)
         shown = state.choose("show", "Show", _SHOWN)
         # A run on the same device with counters of a variant of this run and the same source.
@@ -78,7 +78,7 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     return frame[frame["series"] == chosen]
 
 
-def _without_operations(run: store.Run, workload: str) -> NoReturn:
+def _without_operations(workload: str) -> NoReturn:
     """Lead to the percent of floor of a workload that only moves data. Ends the page."""
     link = state.link(workload=workload)
     with st.container():  # else all would stand in the line of the controls

@@ -70,9 +70,9 @@ def denied(data: RunData) -> tuple[str, ...]:
     return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.COUNTERS, "text"])
 
 
-def most_time(frame: pd.DataFrame, most: int = MOST_VARIANTS) -> pd.DataFrame:
+def most_time(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of `best` with the most time, in their order, because an imported program can have hundreds of kernels."""
-    order = frame["time_ns"].fillna(0.0).sort_values(ascending=False, kind="stable").index[:most]
+    order = frame["time_ns"].fillna(0.0).sort_values(ascending=False, kind="stable").index[:MOST_VARIANTS]
     return frame.loc[sorted(order)].reset_index(drop=True)
 
 

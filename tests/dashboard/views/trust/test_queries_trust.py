@@ -72,5 +72,5 @@ def test_of_a_winner_with_a_wide_interval_the_time_is_not_believed(
     monkeypatch: pytest.MonkeyPatch, high: float, told: str, tmp_path: Path
 ) -> None:
     best = SimpleNamespace(workload="w", variant="v01_numpy", median_ns=Estimate(100.0, 100.0, high))
-    monkeypatch.setattr(overview, "lines", lambda *_: (SimpleNamespace(best=best),))
+    monkeypatch.setattr(overview, "lines", lambda *_: (best,))
     assert trust.verdict(run_of([], []), tmp_path).sentence == told

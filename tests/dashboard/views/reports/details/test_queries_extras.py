@@ -7,7 +7,7 @@ import pytest
 
 from tests.synthetic import made_runs
 from warpladder.dashboard.compare import winners
-from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.cell import Timing, records
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import query as ladder
@@ -45,10 +45,10 @@ def test_each_size_shows_the_fastest_config_of_each_variant_and_no_specimen(run:
 
 
 def test_the_winner_of_each_case_has_its_margin_over_the_next(run: RunData) -> None:
-    found = winners.best_per_size(run, "conv2d", COLD)
-    assert [winner.cell.variant for winner in found] == ["v04_sliding"] * 5
+    found = records(winners.best_per_size(run, "conv2d", COLD))
+    assert [winner.variant for winner in found] == ["v04_sliding"] * 5
     # Sliding at 0.985 against clusters at 0.90, each with 1.5 us on top of 134 us at full speed.
-    (last,) = [winner for winner in found if winner.cell.case == "n=8192"]
+    (last,) = [winner for winner in found if winner.case == "n=8192"]
     assert last.runner_up == "v05_cluster"
     assert last.margin.value == pytest.approx((134_218 / 0.90 + 1500) / (134_218 / 0.985 + 1500), rel=0.005)
     assert not last.tied
