@@ -247,13 +247,19 @@ def best_strip(winners: pd.DataFrame, look: Look, workload: str, measured: str, 
 
 
 def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
-    """The variant that wins the most cases in each precision, or where all are tied the one that is first in the most."""
-    first = []
+    """The variant that wins the most cases in each precision, or where all are tied the one that is first in the most; where none wins two
+    cases, how many do.
+    """
+    first, several = [], frame["compared_in"].nunique() > 1
     for precision, cases in frame.groupby("compared_in", sort=False):
         won = cases[cases["verdict"].isin(["faster", ""])]
         most = (won if len(won) else cases)["variant"].value_counts()
-        in_precision = "" if len(won) or frame["compared_in"].nunique() == 1 else f" of {word(str(precision))}"
         tied = "" if len(won) else ", tied with the next one in each"
+        of_precision = f" of {word(str(precision))}" if several else ""
+        if len(most) > 1 and most.iloc[0] == 1:
+            first.append(f"a different one in each of {counted(len(most), 'case')}{of_precision}{tied}")
+            continue
+        in_precision = "" if len(won) else of_precision
         many = f"{most.iloc[0]} of {counted(len(cases), 'case')}"
         first.append(f"{look.variant_name(workload, str(most.index[0]))} in {many}{in_precision}{tied}")
     return f"{workload}: fastest is {'; '.join(first)}"
