@@ -45,6 +45,8 @@ class Column:
     def bounded(self, numbers: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Integers of another tool as the column has them. One outside of its bounds is null; where the column has no null, it is the
         nearest bound."""
+        if self.type == pa.int64() and self.least is self.most is None:
+            return numbers.cast(self.type)
         room = 1 << (self.type.bit_width - 1)
         least, most = (limit if bound is None else int(bound) for limit, bound in ((-room, self.least), (room - 1, self.most)))
         ends = pc.min_max(numbers).as_py()

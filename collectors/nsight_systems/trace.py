@@ -91,7 +91,7 @@ class NsightTrace(Trace):
 
     def _renamed(self, table: str, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         source, named = _TABLES[table]
-        once = table == model.API_CALLS and "correlation" in names
+        once = table == model.API_CALLS and not {*names} <= {"start_ns", "end_ns"}
         columns = dict.fromkeys([*(named[name] for name in names), *(["eventClass"] if once else [])])
         with closing(self.report.batches(source, [*columns])) as batches:
             for batch in batches:

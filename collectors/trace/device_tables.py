@@ -98,8 +98,8 @@ def api_rows(trace: Trace, innermost: Innermost, calls: Calls, notes: Notes) -> 
 
 
 def _without_version(names: pa.Array) -> pa.DictionaryArray:
-    names = as_dictionary(names)
-    texts = [_VERSION_SUFFIX.sub("", name or "") for name in names.dictionary.to_pylist()]
+    names = as_dictionary(names.fill_null(""))
+    texts = [_VERSION_SUFFIX.sub("", name) for name in names.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(names.indices, pa.array(texts, pa.string()))
 
 

@@ -21,6 +21,7 @@ from tests.collectors.nsight_systems.reports import (
     schema_3_20,
     schema_2020,
     small,
+    without_a_warning,
     write,
 )
 from warpladder.collectors.nsight_systems.parse import import_report
@@ -232,3 +233,18 @@ def test_a_sample_outside_of_a_variants_range_names_no_variant(tmp_path: Path, t
     events += [nvtx("v01_tile[block=16]", 100, 190, **ours)]
     ranges = imported(tmp_path, {**small(), "NVTX_EVENTS": events}).table("ranges", ["text", "variant"])
     assert ranges.dropna().to_numpy().tolist() == [["v01_tile[block=16]", "v01_tile"]]
+
+
+_CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_COLUMNS = [(table, column) for table, rows in without_a_warning().items() if table != "StringIds" for column in rows[0]]
+
+
+@pytest.mark.parametrize(("table", "column"), _COLUMNS)
+def test_a_report_that_lacks_a_column_becomes_a_run_that_opens(table: str, column: str, tmp_path: Path) -> None:
+    tables = without_a_warning()
+    tables[table] = [{name: value for name, value in row.items() if name != column} for row in tables[table]]
+    path = write(tmp_path / "report.sqlite", tables)
+    run = open_run(tmp_path / "runs" / import_report(path, tmp_path / "runs", "", None, []))
+    calls = {"start": 0, "end": 0, "eventClass": 7}  # without its class, a call with a backtrace stands twice
+    assert run.rows("api_calls") == (calls.get(column, 6) if table == _CALLS else 6)
+    assert all(len(run.table(name)) == run.rows(name) for name in run.tables)
