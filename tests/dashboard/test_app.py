@@ -229,11 +229,11 @@ def test_the_variants_chosen_of_a_workload_stay_with_it(open_app: Open, syntheti
     app = open_app(synthetic, "sizes", run="gpu", workload="conv2d", scope="operation")
     app.button_group(key="choose variants").set_value(["v01_naive", "numpy"]).run()
     assert shown_variants(app) == ["v01_naive", "numpy"]
-    assert "2 of 10 shown" in words(app)
+    assert "2 of 10 variants are shown" in words(app)
     assert "first of the 2 shown is v01_naive" in words(app)
     app.selectbox(key="choose workload").set_value("tensor_transpose").run()
     assert len(shown_variants(app)) == 8, "all of the device"
-    assert "8 of 11 shown" in words(app)
+    assert "8 of 11 variants are shown" in words(app)
     assert "first is v05_swizzled" in words(app)
     assert "variants" not in app.query_params
     app.selectbox(key="choose workload").set_value("conv2d").run()
@@ -256,7 +256,7 @@ def test_a_link_to_a_narrowed_view_opens_it(open_app: Open, synthetic: Path) -> 
     link = {"run": "gpu", "workload": "conv2d", "variants": ["cudnn", "v02_shared"]}
     app = open_app(synthetic, "sizes", **link)
     assert set(shown_variants(app)) == {"v02_shared", "cudnn"}
-    assert "2 of 7 shown" in words(app)
+    assert "2 of 7 variants are shown" in words(app)
     assert app.query_params["variants"] == ["v02_shared", "cudnn"]
     app.selectbox(key="choose metric").set_value("gb_per_s").run()
     assert set(shown_variants(app)) == {"v02_shared", "cudnn"}
