@@ -120,8 +120,8 @@ FAULTS: Final = (
     Fault(
         "ties within the noise are wins",
         "dashboard",
-        "if low <= 1 <= high or (low >= 1 / noise and high <= noise):",
-        "if low <= 1 <= high:",
+        "if ratio.low <= 1 <= ratio.high or 1 / noise <= ratio.value <= noise:",
+        "if ratio.low <= 1 <= ratio.high:",
         _COMPARE,
     ),
     Fault(

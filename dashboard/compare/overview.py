@@ -23,6 +23,7 @@ from warpladder.dashboard.core.cells import (
     scaled_workloads,
     timings,
 )
+from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.run_data import RunData, find_entry, once
 from warpladder.data.words import counted, first_of
 
@@ -343,7 +344,7 @@ def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFra
     flagged = results[results["flags"].map(len) > 0]
     wrong = int((results["status"] == "wrong_result").sum())
     broken = int(results["status"].isin(_BROKEN).sum())
-    own_noise = noise[noise["workload"] == workload]
+    own_noise = noise[(noise["workload"] == workload) & (noise["n"] >= MIN_SAMPLES)]
     off = int((~own_noise["holds_one"].astype(bool)).sum())
     badges = []
     if len(flagged):

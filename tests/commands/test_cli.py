@@ -256,3 +256,13 @@ def test_what_variants_print_is_kept_with_the_run_and_one_line_tells_where(tmp_p
     assert json.loads(done.stdout)[0]["workload"] == "noisy"
     assert done.stderr.splitlines()[0] == f"variants and libraries printed {len(lines)} lines: {log.relative_to(tmp_path)}"
     assert not {*lines} & {*done.stderr.splitlines()}
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "0", "-1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["record", "conv2d", "--seconds"], ["why", "conv2d", "--variant", "a", "--case", "n=1", "--seconds"], ["mcp", "--memory"]],
+)
+def test_a_number_that_is_none_above_0_is_refused(arguments: list[str], number: str) -> None:
+    done = CliRunner().invoke(command(), [*arguments, number])
+    assert done.exit_code == 2 and f"Error: Invalid value for '{arguments[-1]}': " in done.stderr

@@ -288,7 +288,7 @@ def verdicts(of: Interval, n: int, floor: tuple[float, float]) -> set[str]:
     for low in of.low:
         for high in of.high:
             for band in floor:
-                tied = low <= 1 <= high or (low >= 1 / band and high <= band)
+                tied = low <= 1 <= high or abs(math.log(of.value)) <= math.log(band)
                 found.add("tied" if tied else "faster" if low > 1 else "slower")
     return found
 

@@ -1,5 +1,6 @@
 """Parts that the commands share: exit codes, the group, and options."""
 
+import math
 import os
 import re
 import sys
@@ -156,6 +157,17 @@ def axes_of(values: Sequence[str]) -> list[str]:
     return [f"{name}={','.join(each)}" for name, each in axes.items()]
 
 
+class _AboveZero(click.FloatRange):
+    """Numbers above 0, without infinity and NaN, which the range of click takes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is not a number above 0.", param, ctx)
+        return number
+
+
+ABOVE_ZERO: Final = _AboveZero(min=0, min_open=True)
 FILE: Final = click.Path(path_type=Path)
 
 workloads_argument = click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")

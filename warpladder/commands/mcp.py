@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from warpladder.commands.common import ExitCode, data_dir_option, folders
+from warpladder.commands.common import ABOVE_ZERO, ExitCode, data_dir_option, folders
 from warpladder.errors import Error
 
 if TYPE_CHECKING:
@@ -429,7 +429,7 @@ def server(data_dir: Path, limit_s: int = 600, memory_gb: float = 64, *, network
 @click.command("mcp")
 @data_dir_option
 @click.option("--limit", type=click.IntRange(1), default=600, metavar="SECONDS", help="Most time of a recording.")
-@click.option("--memory", type=float, default=64.0, metavar="GB", help="Most memory of a process that runs a user's code.")
+@click.option("--memory", type=ABOVE_ZERO, default=64.0, metavar="GB", help="Most memory of a process that runs a user's code.")
 @click.option(
     "--network", is_flag=True, help="Let variants use the network. By default they cannot, where the system allows it."
 )

@@ -11,6 +11,7 @@ import click
 
 from warpladder.collectors.choice import ENTRIES
 from warpladder.commands.common import (
+    ABOVE_ZERO,
     axes_of,
     cases_of,
     data_dir_option,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 @click.option("--max-rounds", type=click.IntRange(min=1), help="Most rounds of a scope. Default: the limit of the case set.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=ABOVE_ZERO,
     help="Time limit for the rounds of a scope, in seconds. Default: 0.4 to 3 with --set quick, else 2 or 3.",
 )
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from warpladder.commands.common import cases_of, data_dir_option, format_option, label_option, names_and_files
+from warpladder.commands.common import ABOVE_ZERO, cases_of, data_dir_option, format_option, label_option, names_and_files
 from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.errors import Error
 from warpladder.installation import how_to_install
@@ -34,9 +34,7 @@ _ROUNDS: Final = 30
     help="A variant to look into; it has kernels in CUDA C++. Repeat it for several.",
 )
 @click.option("--case", "cases", multiple=True, required=True, help="The case, by name or axes: n=3000.")
-@click.option(
-    "--seconds", type=click.FloatRange(min=0, min_open=True), default=3.0, help="Time limit for the rounds of an experiment."
-)
+@click.option("--seconds", type=ABOVE_ZERO, default=3.0, help="Time limit for the rounds of an experiment.")
 @label_option
 @data_dir_option
 @format_option("findings", TABLE_OR_JSON)

@@ -12,6 +12,7 @@ from warpladder.dashboard.compare.suspect import WIDE, unsteady
 from warpladder.dashboard.compare.within_run import noise_floors
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cells import baselines, select
+from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.numbers import format_measure, significant
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import other_device, runs, state, widgets
@@ -120,13 +121,14 @@ def _noise(run: store.Run) -> None:
     noise = runs.ask(run, noise_floors)
     if noise.empty:
         widgets.nothing("No baseline of this run was sampled twice.", "Record it again: recordings sample the baseline twice.")
-    share = 100 * float(noise["holds_one"].mean())
-    st.markdown(
-        plain(
-            f"In each case the baseline is sampled as two variants. The interval of their ratio holds 1 in "
-            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %). A correct 95 % interval does so in 95 % of cells."
+    enough = noise.loc[noise["n"] >= MIN_SAMPLES, "holds_one"]
+    if len(enough):
+        st.markdown(
+            plain(
+                f"In each case the baseline is sampled as two variants. The interval of their ratio holds 1 in {int(enough.sum())} of "
+                f"{len(enough)} cells ({100 * enough.mean():.0f} %). A correct 95 % interval does so in 95 % of cells."
+            )
         )
-    )
     widgets.table(noise)
 
 

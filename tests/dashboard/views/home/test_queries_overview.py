@@ -116,3 +116,13 @@ def test_no_rung_wins_where_a_peer_is_as_fast_or_faster(label: str, words: str) 
     line, *_ = lines(load(store.find_run(label, [store.RECORDED])))
     assert words in headline(line)
     assert ("wins" in headline(line)) == (words == "wins with")
+
+
+@pytest.mark.parametrize(("n", "badges"), [(5, ()), (6, ("A/A off in 2 of 2 cells",))])
+def test_copies_of_few_samples_are_not_off(n: int, badges: tuple[str, ...]) -> None:
+    cases = [
+        {"workload": "w", "case": f"n={size}", "size_rank": size, "params": f'{{"n":{size}}}', "min_bytes": 100}
+        for size in (1, 2)
+    ]
+    taken = [row for size in (1, 2) for twin in (0, 1) for row in samples("v01_a", [400 + twin] * n, f"n={size}", twin=twin)]
+    assert tuple(overview(run_of([variant("v01_a")], taken, cases=cases))["badges"].iloc[0]) == badges
