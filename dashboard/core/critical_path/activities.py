@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -189,25 +189,16 @@ class HostParts:
     names: tuple[str, ...]
 
 
-class Collectives(NamedTuple):
-    """The collectives of a rank: times on its own clock, device and stream, and the collective of the job or `NONE`."""
-
-    start: Int64s
-    end: Int64s
-    device: Int64s
-    stream: Int64s
-    match: Int64s
-
-
 class RankActivities:
     """The device work of a rank, and its host where it is asked for. The arrays are shared: never change one."""
 
-    def __init__(self, rank: int, run: store.Run, clock: store.Clock | None, collectives: Collectives) -> None:
+    def __init__(self, rank: int, run: store.Run, clock: store.Clock | None, collectives: pd.DataFrame) -> None:
         """Read the device work.
 
         Args:
             clock: of the rank; None to keep its times.
-            collectives: the collectives of the rank.
+            collectives: `start_ns` and `end_ns` of those of the rank on its own clock, `device`, `stream`, and `match`, the collective of the
+                job; `NONE` for null.
 
         Raises:
             StoreError: a table is damaged.
@@ -222,7 +213,7 @@ class RankActivities:
         """Times of the rank on the job's clock."""
         return times if self._clock is None else self._clock.aligned(times)
 
-    def _read_work(self, collectives: Collectives) -> Work:
+    def _read_work(self, collectives: pd.DataFrame) -> Work:
         if "api_calls" in self._traces.tables:
             self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "name")
         work = device_work(self._run)
@@ -403,13 +394,16 @@ def _outermost(start: Int64s, end: Int64s) -> Int64s:
     return np.flatnonzero(start >= reached)
 
 
-def _matches(work: DeviceWork, collectives: Collectives) -> Int64s:
+def _matches(work: DeviceWork, collectives: pd.DataFrame) -> Int64s:
     """For each work the collective of the job that it is a part of; `NONE` for any other work.
 
     The first kernel of a collective has its number: a rank arrives with that, and its other kernels wait for nobody.
     """
     count = len(work)
-    stream, _ = numbered(*(np.append(getattr(work, name), getattr(collectives, name)) for name in ("device", "stream")))
-    place = within(stream[:count], work.start, work.end, stream[count:], collectives.start, collectives.end)
-    is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == work.start) & (work.kind == COMMUNICATION)
-    return np.where(is_first, np.append(collectives.match, NONE)[place], NONE)
+    device, own, start, end, match = (
+        collectives[name].to_numpy() for name in ("device", "stream", "start_ns", "end_ns", "match")
+    )
+    stream, _ = numbered(np.append(work.device, device), np.append(work.stream, own))
+    place = within(stream[:count], work.start, work.end, stream[count:], start, end)
+    is_first = (place != NONE) & (np.append(start, NONE)[place] == work.start) & (work.kind == COMMUNICATION)
+    return np.where(is_first, np.append(match, NONE)[place], NONE)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.activities import Collectives, RankActivities
+from warpladder.dashboard.core.critical_path.activities import RankActivities
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s
 from warpladder.data.iterations import launch_times
@@ -101,17 +101,14 @@ class Ranks:
             StoreError: its profile cannot be read.
         """
         if rank not in self._opened:
-            numbers, *columns = self._kernels
-            own = slice(*np.searchsorted(numbers, (rank, rank + 1)))
-            collectives = Collectives(*(column[own] for column in columns))
-            self._opened[rank] = RankActivities(rank, self._job.open_rank(rank), self._clocks.get(rank), collectives)
+            own = self._kernels[slice(*np.searchsorted(self._kernels["rank"], (rank, rank + 1)))]
+            self._opened[rank] = RankActivities(rank, self._job.open_rank(rank), self._clocks.get(rank), own)
         return self._opened[rank]
 
     @cached_property
-    def _kernels(self) -> tuple[Int64s, ...]:
+    def _kernels(self) -> pd.DataFrame:
         columns = ["rank", "start_ns", "end_ns", "device", "stream", "match"]
-        rows = self.collectives[columns].fillna(dict.fromkeys(("match", "device", "stream"), NONE)).astype("int64")
-        return tuple(rows[name].to_numpy() for name in rows)
+        return self.collectives[columns].fillna(dict.fromkeys(("match", "device", "stream"), NONE)).astype("int64")
 
     @cached_property
     def collectives(self) -> pd.DataFrame:
