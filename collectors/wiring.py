@@ -110,7 +110,7 @@ def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Ma
 def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
     from warpladder.collectors.cupti.trace import CapturedTrace
     from warpladder.collectors.trace.notes import Notes
-    from warpladder.collectors.trace.tables import add_trace
+    from warpladder.collectors.trace.samples import add_trace
 
     trace, notes = CapturedTrace(captured), Notes()
     retimed, trace_diagnostics = add_trace(writer, trace, samples.to_pandas(), notes)

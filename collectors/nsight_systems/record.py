@@ -19,7 +19,7 @@ from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.nsight_systems.trace import NsightTrace
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.tables import add_trace
+from warpladder.collectors.trace.samples import add_trace
 from warpladder.data.naming import Naming
 from warpladder.data.store import RunWriter, StoreError
 

@@ -11,7 +11,7 @@ from tests.collectors.nsight_systems import reports
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.nsight_systems.trace import NsightTrace
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.tables import add_trace
+from warpladder.collectors.trace.samples import add_trace
 from warpladder.data import schema, store
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
