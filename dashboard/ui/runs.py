@@ -271,6 +271,11 @@ def opens(run: store.Run) -> bool:
     return True
 
 
+def has_other_version(run: store.Run) -> bool:
+    """Whether a run measured another version of its file; the first recording of `record --watch` has none."""
+    return run_index.has_versions(run.info) and len(load(other_version(run)).variants) > 0
+
+
 @dataclass(frozen=True)
 class NamedRun:
     """A run with the variants of a naming, or with its own variants where that is None.

@@ -10,7 +10,6 @@ import streamlit as st
 
 from warpladder.dashboard.compare import changes
 from warpladder.dashboard.compare.changes import Change, Comparison
-from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.counters import Counter
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
@@ -135,7 +134,7 @@ def _choose_sides(run: store.Run) -> tuple[runs.NamedRun, str, str]:
     """Run A, and a variant of A and of B; empty for every variant with the one of its name."""
     others = _comparable(run)
     every = {**others, **{name: each for name, each in runs.listing(runs.data_dirs()).runs.items() if each.path == run.path}}
-    with_versions = run_index.has_versions(run.info)
+    with_versions = runs.has_other_version(run)
     if not (others or with_versions):
         st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     if not every:

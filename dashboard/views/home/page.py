@@ -87,7 +87,7 @@ def _others(run: store.Run) -> list[Cell]:
 
 def _recording(run: store.Run, own: list[Cell]) -> None:
     """The winners, whether to believe them, what moved since the last comparable run, and what to do next."""
-    with_versions = run_index.has_versions(run.info)
+    with_versions = runs.has_other_version(run)
     if with_versions:
         st.markdown(f"## {plain(runs.ask_both(run, runs.other_version(run), _against))}")
     elif len(own) == 1 and (words := headline(own[0])):

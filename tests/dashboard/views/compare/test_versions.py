@@ -20,9 +20,17 @@ OWN = made_runs.Made("conv2d", "v01_direct", "One thread a pixel", "rung", "cuda
 TILED = replace(OWN, name="v02_tiled", title="A tile for each block", share={"": 0.3})
 
 
+def write(folder: Path, option: str, variants: tuple[made_runs.Made, ...]) -> Path:
+    """A run that was recorded with an option; the folder that has it alone, so that Compare has no other one to offer."""
+    path = made_runs.write_variants(folder, "changed", "my change", variants, 12, 7, on_gpu=True)
+    table = pq.read_table(path / "run.parquet")
+    told = pa.array([f"warpladder record bench.py {option}"])
+    pq.write_table(table.set_column(table.column_names.index("command"), "command", told), path / "run.parquet")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run alone, so that Compare has no other one to offer."""
     made = tmp_path_factory.mktemp("versions")
     variants = (
         OWN,
@@ -30,12 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         replace(OWN, name="v01_direct@main"),
         replace(TILED, name="v02_tiled@main", title="A larger tile", share={"": 0.6}),
     )
-    path = made_runs.write_variants(made, "changed", "my change", variants, 12, 7, on_gpu=True)
-    table = pq.read_table(path / "run.parquet")
-    place = table.column_names.index("command")
-    told = pa.array(["warpladder record bench.py --against main"])
-    pq.write_table(table.set_column(place, "command", told), path / "run.parquet")
-    return made
+    return write(made, "--against main", variants)
 
 
 def test_home_gives_the_verdict_about_the_own_version_and_ranks_its_variants_alone(open_app: Open, folder: Path) -> None:
@@ -51,3 +54,8 @@ def test_compare_judges_the_own_version_by_the_other_one_at_first(open_app: Open
     assert not any(each.key == "choose judge" for each in app.selectbox), "all ratios are of rounds"
     app.selectbox(key="choose with").select_index(1).run()
     assert app.selectbox(key="choose b").options == ["v01_direct", "v02_tiled"]
+
+
+def test_the_first_recording_of_a_watched_file_has_no_other_version(open_app: Open, tmp_path: Path) -> None:
+    app = open_app(write(tmp_path, "--watch", (OWN, TILED)), "home", run="changed")
+    assert "v01_direct wins with" in words(app) and "Against" not in words(app)
