@@ -32,7 +32,7 @@ from warpladder.dashboard.compare.between_runs import (
     ratio_and_noise,
 )
 from warpladder.dashboard.compare.levels import Medians, levels, medians, moved, several_processes, timing_group
-from warpladder.dashboard.compare.within_run import noise_of, verdict
+from warpladder.dashboard.compare.within_run import CaseTimes, verdict
 from warpladder.dashboard.core.cell import Entry
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.data import store
@@ -144,8 +144,8 @@ def one_run(shape: str, rounds: int, trials: int, seed: int = 1) -> Counts:
     for samples in 1e4 * np.exp(logs):
         base, twin, other = map(pd.Series, samples)
         found = paired_ratio(base, other)
-        noise = noise_of({Entry("a", "", 1, 0): base, Entry("a", "", 1, 1): twin}, frozenset()).between("a")
-        told = verdict(found.low, found.high, rounds, noise) if rounds >= 6 else ""
+        noise = CaseTimes({Entry("a", "", 1, 0): base, Entry("a", "", 1, 1): twin}, frozenset()).noise("a")
+        told = verdict(found.estimate, rounds, noise) if rounds >= 6 else ""
         judged += bool(told)
         held += bool(told) and found.low <= 1 <= found.high
         false += told in ("slower", "faster")

@@ -26,7 +26,7 @@ _SOURCES: Final = {
     model.KERNELS: (
         "CUPTI_ACTIVITY_KIND_KERNEL",
         f"{_OF_WORK} name=shortName full_name=demangledName registers=registersPerThread static_shared_bytes=staticSharedMemory "
-        "dynamic_shared_bytes=dynamicSharedMemory graph_id=graphId graph_node=graphNodeId "
+        "dynamic_shared_bytes=dynamicSharedMemory graph_id=graphId graph_node_id=graphNodeId "
         "grid_x=gridX grid_y=gridY grid_z=gridZ block_x=blockX block_y=blockY block_z=blockZ",
     ),
     model.GRAPHS: ("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", f"{_OF_WORK} graph_id=graphId"),

@@ -110,7 +110,7 @@ def _overruns(trace: Trace, work: dict[str, _Records]) -> dict[str, tuple[Int64s
 
     A table that a reader gave up before its end is left out.
     """
-    names = ("process", "device", "context", "stream", "graph_id", "graph_node")
+    names = ("process", "device", "context", "stream", "graph_id", "graph_node_id")
     parts: dict[str, tuple[Int64s, Int64s]] = {}
     stream_of: dict[tuple[int, ...], int] = {}
     for table in work:

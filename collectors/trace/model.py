@@ -9,7 +9,7 @@ The columns have the names, units and words of `data/schema.py`:
 | `api_calls`, `ranges`, `synchronizations`, `memory_in_use` | the same |
 
 Five columns differ. `process` is the reader's code of a process, and `thread` its code of a thread, which has the code of the process
-in its upper bits; `process_numbers` and `thread_numbers` give the ids. `context` is known of copies and sets too, `graph_node` of
+in its upper bits; `process_numbers` and `thread_numbers` give the ids. `context` is known of copies and sets too, `graph_node_id` of
 kernels in a CUDA graph, and `migrates` of copies: 1 for a migration of unified memory, which no call launches. A word is null where it is not
 known, such as the `kind` of a copy.
 """

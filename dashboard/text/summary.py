@@ -230,11 +230,9 @@ def findings(
     variants = run.table("variants").to_dict("records")
     specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
     results = run.table("results").to_dict("records")
-    diagnostics = (
-        run.table("diagnostics")
-        .query(f"severity != 'info' or source in {('not_reached', *(('fewer_processes', 'load') if counts else ()))}")
-        .to_dict("records")
-    )
+    told_of = (Source.NOT_REACHED, *((Source.FEWER_PROCESSES, Source.LOAD) if counts else ()))
+    every_row = run.table("diagnostics")
+    diagnostics = every_row[(every_row["severity"] != "info") | every_row["source"].isin(told_of)].to_dict("records")
     aside = set() if every else specimens
     is_interrupted = any(row["source"] == Source.INTERRUPTED for row in diagnostics)
     if counts and (results or run.info["kind"] == "recording"):

@@ -48,7 +48,7 @@ def test_a_page_without_anything_to_show_of_a_profile_has_a_command(open_app: Op
 @pytest.mark.parametrize("run", ["trace", "job"])
 def test_two_profiles_are_compared_by_the_command_that_the_page_shows(open_app: Open, folder: Path, run: str) -> None:
     app = open_app(folder, "compare", run=run)
-    assert [block.value for block in app.main.code] == [f"warpladder compare BEFORE {run}"]
+    assert [block.value for block in app.main.code] == [f"warpladder compare BEFORE {folder / run}"]
 
 
 def test_a_finding_is_one_kernel_and_its_name_is_that_of_the_summary(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ KERNELS: Final[Rules] = {
     "full_name": None,
     "count": lambda run, row, shown: len(_kernels(run, row, shown)),
     "total_ns": lambda run, row, shown: int(_kernels(run, row, shown).sum()),
-    "mean_ns": lambda run, row, shown: float(_kernels(run, row, shown).mean()),
+    "mean_ns": lambda run, row, shown: round(float(_kernels(run, row, shown).mean())),
     "share": lambda run, row, shown: float(_kernels(run, row, shown).sum() / (_window(shown)[1] - _window(shown)[0])),
 }
 

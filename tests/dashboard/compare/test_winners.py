@@ -294,7 +294,7 @@ def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp
 
 
 def test_where_no_variant_wins_two_sizes_the_title_of_the_strip_tells_how_many_do(cheat: RunData) -> None:
-    frame = winners.frame_of(winners.best_per_size(cheat, "sum", COLD)).assign(variant=["v01_a", "v02_b", "v03_c"])
+    frame = winners.best_per_size(cheat, "sum", COLD).assign(variant=["v01_a", "v02_b", "v03_c"])
     assert sizes_chart._strip_title(frame, look(cheat), "sum") == "sum: fastest is a different one in each of 3 cases"
 
 
