@@ -241,7 +241,7 @@ SHARE: Final = 0.25
 #: functions that compare within a tolerance, such as `numpy.allclose`, take for equal.
 _PART: Final = 2.0**-13
 _LAST_PLACES: Final = 4
-#: Elements that tell whether an array holds whole numbers alone, such as labels, which are left as they are.
+#: Elements that tell whether an array holds only whole numbers, such as labels, which stay as they are.
 _LOOKED_AT: Final = 4096
 
 
@@ -271,7 +271,7 @@ def multiply(array: np.ndarray, part: float) -> None:
 
 
 def altered(inputs: Mapping[str, np.ndarray], chance: Random) -> dict[str, np.ndarray]:
-    """Inputs with other last digits; those that hold whole numbers alone are the same arrays."""
+    """Inputs with other last digits. Arrays of whole numbers stay as they are."""
     others, part = dict(inputs), part_of(chance, True)
     for name in alterable(inputs):
         others[name] = inputs[name].copy()

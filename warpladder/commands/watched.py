@@ -203,7 +203,7 @@ def _alone(planned: Planned, why: str) -> _Again:
 
 def _to_record(requested: Sequence[str], planned: Planned, changed: Set[tuple[str, str]]) -> list[str]:
     """The variants to record: those that changed, all of a workload whose problem did, and the baseline, so that their ratio is taken in one
-    run. None for nothing.
+    run. Empty for nothing.
 
     Args:
         requested: names of the variants that the user asked for; empty for all but drafts.
@@ -219,7 +219,7 @@ def _to_record(requested: Sequence[str], planned: Planned, changed: Set[tuple[st
 
 
 def _report(path: Path, again: _Again) -> bool:
-    """Print what a run says, beside the last version where it has that. Returns whether nothing failed that was right there."""
+    """Print the answer of a run, beside the last version where it has that. Returns whether nothing failed that was right there."""
     if again.last:
         with suppress(NotComparable):  # where nothing of the last version is right
             comparison, before, now = against.compared(path, again.last, Options(match="best"), counts=False)

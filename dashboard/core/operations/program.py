@@ -130,7 +130,7 @@ class DeviceTimeline:
         return before
 
     def hidden_host(self) -> Host:
-        """A host that takes no time of its own: it launches at once, and waits for the device alone."""
+        """A host that takes no time of its own: it launches at once, and waits only for the device."""
         first = int(np.argmin(self.start)) if len(self.start) else 0
         begin = float(self.launched[first]) if len(self.start) else 0.0
         return self.host_without(lambda times: np.asarray(times - begin, np.float64))
