@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.workloads.declared import CUDA, HOST, WORKLOADS, cells, emulation_cases, kernels, name_of, same_as
+from warpladder.collectors.cuda import parameters
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.data import store
 from warpladder.workloads.api import CudaVariant, Workload
@@ -107,6 +108,7 @@ def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a
     for _, _, launches in cells(variant, cases):
         for launch in launches:
             if launch.kernel in module.kernels:
+                parameters.check([launch], module)
                 assert module.kernels[launch.kernel].registers * math.prod(launch.block) <= REGISTERS, launch.kernel
 
 
