@@ -106,6 +106,7 @@ def _not_growing(medians: pd.DataFrame, memories: Memories) -> Iterable[dict[str
     memory needs at least the small case's time for the added bytes.
     """
     timed = medians.assign(axes=[_axes_but_size(params) for params in medians["params"]])
+    timed = timed[timed["min_bytes"] > 0]  # empty arrays are no work that could grow
     for _, group in timed.groupby(["workload", "variant", "config", "scope", "cache", "axes"]):
         if len(group) == 1:
             continue

@@ -106,6 +106,12 @@ def test_a_time_that_grows_is_not() -> None:
     assert found(rows, 1000, 8000) == []
 
 
+def test_a_case_of_empty_arrays_is_no_size_from_which_a_time_grows() -> None:
+    durations_ns = {0: 500, 1_000_000: 11_000, 8_000_000: 14_000}
+    rows = [row for n, ns in durations_ns.items() for row in samples("cpu", n, ns, "operation", "hot")]
+    assert found(rows, *durations_ns) == [(Source.NOT_GROWING, "n=8000000")]
+
+
 def test_what_fits_beside_an_idle_small_case_is_not_blamed_for_a_flat_time() -> None:
     # 7.3 MB more take memory 1.7 us, less than the small case takes for its start and its latencies.
     rows = samples("gpu", 500_000, 3200) + samples("gpu", 8_000_000, 3700)
