@@ -7,14 +7,17 @@ import pandas as pd
 from rich.cells import cell_len
 
 from warpladder.dashboard.compare.winners import best_per_case
-from warpladder.dashboard.compare.within_run import CaseTimes, compared, with_precision
-from warpladder.dashboard.core.cell import Cell, Timing, name_on, records
+from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, compared, with_precision
+from warpladder.dashboard.core.cell import ASIDE, Cell, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, cells, charted_cases, doubt, in_timing, is_trusted, timings
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 
 _FASTEST, _TIED, _DOUBTED = "*", "=", "?"
 _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not compared: distrusted, or too few samples"}
+#: What the legend adds where winners of several precisions are marked; a rung in 3xTF32 that is slower than a library in fp32 is no winner.
+_OF_PRECISION: Final = " of its precision"
+_BESIDE_FP32: Final = ", 3xTF32 also against fp32 libraries"
 
 #: Spaces between two columns.
 _GAP: Final = 2
@@ -43,7 +46,8 @@ def lines(data: RunData, width: int = 0) -> list[str]:
 def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> list[str]:
     every = cells(data)
     every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
-    texts = _texts(data, every, timing)
+    winners = best_per_case(data, workload, timing)
+    texts, legend = _texts(data, every, timing, winners), _legend(winners)
     names_of_cases = data.cases.loc[data.cases["workload"] == workload, "case"]
     by_size = dict.fromkeys([*charted_cases(data, workload)["case"], *names_of_cases])  # then those without a size
     cases = [case for case in by_size if any(at == case for _, at in texts)]
@@ -64,16 +68,27 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
         rows = rows_with(configs=False)
     title = ", ".join([f"{workload}: median {timing.label(on_gpu=bool((every['gpus'] > 0).any()))}", *shared])
     shown = _divided(headings, rows, width)
-    marks = [f"{mark} {words}" for mark, words in _LEGEND.items() if any(f" {mark}" in text for row in rows for text in row)]
+    marks = [f"{mark} {words}" for mark, words in legend.items() if any(f" {mark}" in text for row in rows for text in row)]
     return [title, *shown, *(["   ".join(marks)] if marks else [])]
 
 
-def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> _Texts:
+def _legend(winners: pd.DataFrame) -> dict[str, str]:
+    """The words of each mark.
+
+    Args:
+        winners: of `best_per_case`.
+    """
+    apart = set(winners["compared_in"])
+    fastest = (_OF_PRECISION + _BESIDE_FP32 * ("3xtf32" in apart)) if len(apart) > 1 else ""
+    return _LEGEND | {_FASTEST: _LEGEND[_FASTEST] + fastest}
+
+
+def _texts(data: RunData, every: pd.DataFrame, timing: Timing, winners: pd.DataFrame) -> _Texts:
     """The text of each variant in each case in which its status is not `skipped`."""
     workload = str(every["workload"].iloc[0])
     times = best_config(in_timing(every, workload, timing))
     texts: dict[tuple[_VariantOn, str], tuple[str, str]] = {}
-    marks = _marks(data, workload, timing)
+    marks = _marks(data, workload, timing, winners)
     for cell in records(times):
         mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_variant_on(cell), cell.case), " ")
         texts[_variant_on(cell), cell.case] = f"{format_duration(cell.median_ns.value)} {mark}", cell.config
@@ -88,24 +103,23 @@ def _variant_on(cell: Cell) -> _VariantOn:
     return cell.variant, max(cell.gpus, 1)
 
 
-def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantOn, str], str]:
-    """The mark of the fastest of each case and precision, and of those that it is not known to be faster than."""
+def _marks(data: RunData, workload: str, timing: Timing, winners: pd.DataFrame) -> dict[tuple[_VariantOn, str], str]:
+    """The mark of the fastest of each case and precision, and of those that it is not known to be faster than.
+
+    A peer is marked where its own precision is compared, and not where it is beside another one that it replaces.
+    """
     every = best_config(in_timing(cells(data), workload, timing))
-    every = every[is_trusted(every)].sort_values("median_ns", kind="stable")
-    cells_of = dict(zip(every.index, records(every), strict=True))
+    every = every[is_trusted(every) & ~every["role"].isin(ASIDE)].sort_values("median_ns", kind="stable")
+    apart = set(winners["compared_in"])
     marks: dict[tuple[_VariantOn, str], str] = {}
-    for first in records(best_per_case(data, workload, timing)):
-        marks[_variant_on(first), first.case] = _FASTEST
+    for first in records(winners):
         times = CaseTimes.of(data, workload, first.case, timing)
-        rivals = compared(
-            every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], first.compared_in
-        )
-        for cell in map(cells_of.__getitem__, rivals.index):
+        rivals = compared(every[every["case"] == first.case], first.compared_in)
+        for cell in records(rivals[(rivals["precision"] == first.compared_in) | ~rivals["precision"].isin(apart)]):
             if _variant_on(cell) == _variant_on(first):
-                continue
-            if times.judge(first.entry, cell.entry).verdict == "faster":
-                break  # the others are slower still
-            marks.setdefault((_variant_on(cell), first.case), _TIED)
+                marks[_variant_on(cell), cell.case] = _FASTEST
+            elif times.judge(first.entry, cell.entry).verdict in UNDECIDED:
+                marks.setdefault((_variant_on(cell), cell.case), _TIED)
     return marks
 
 

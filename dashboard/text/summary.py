@@ -30,7 +30,7 @@ from warpladder.data import store
 from warpladder.data.names import NOT_DONE, Source
 
 _FIGURES: Final = [
-    "workload", "precision", "case", "scope", "cache", "best", "best_config", "tied_with", "best_ns", "best_ns_low", "best_ns_high",
+    "workload", "precision", "case", "cases", "scope", "cache", "best", "best_config", "tied_with", "best_ns", "best_ns_low", "best_ns_high",
     "percent_of_floor", "baseline", "baseline_config", "speedup", "speedup_low", "speedup_high", "speedup_verdict",
     "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high", "over_peer_verdict", "on",
 ]  # fmt: skip
@@ -52,13 +52,13 @@ HEADINGS: Final = (
 
 
 def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
-    """A row for each workload and precision, as in `views.overview.query`, with `run_id` and `distrust` (text).
+    """A row for each workload and precision, as in `compare.overview`, with `run_id` and `distrust` (text).
 
     `distrust` has the faster cells that were passed over, then the reasons to distrust figures of the workload. A run with energy also has
     that of the best, in the columns of `energy.energies`.
 
     Args:
-        root: as in `views.overview.query.overview`.
+        root: as in `compare.overview.overview`.
     """
     data = own_version(data)
     frame = overview(data, root)
@@ -91,7 +91,7 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
     return (
         ", ".join(filter(None, (str(row["workload"]), row["on"]))),
         word(str(row["precision"])),
-        str(row["case"]),
+        _case(row),
         _best(row, ", tied with {}"),
         time,
         format_percent(row["percent_of_floor"]),
@@ -99,6 +99,11 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
         _over(row, "over_peer", "peer", with_ends=True),
         str(row["distrust"]),
     )
+
+
+def _case(row: Mapping[Any, Any]) -> str:
+    """The case, or the size with the number of its cases of which the figures are geometric means."""
+    return f"{row['case']}, mean of {row['cases']}" if row["cases"] > 1 and pd.notna(row["best"]) else str(row["case"])
 
 
 def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = False) -> str:
@@ -189,7 +194,7 @@ def _narrow(row: Mapping[Any, Any]) -> tuple[str, ...]:
     width = format_half_width(best_ns.value, best_ns.low, best_ns.high) if best_ns.known else ""
     return (
         workload,
-        str(row["case"]),
+        _case(row),
         _best(row, " (tied)"),
         format_duration(best_ns.value),
         width,

@@ -136,9 +136,8 @@ def headline(best: Cell) -> str:
         return ""
     won = "wins with" if best.over_peer_verdict in ("", "faster") else "is the fastest rung with"
     won = f"is tied with {best.tied_with}:" if best.tied_with else won
-    parts = [
-        f"{best.workload}: {best.variant} {won} {format_duration(best.median_ns.value)} ({format_ends(best.median_ns, format_duration)})"
-    ]
+    time = f"{format_duration(best.median_ns.value)} ({format_ends(best.median_ns, format_duration)})"
+    parts = [f"{best.workload}: {best.variant} {won} {time}{f' in the mean of {best.cases} cases' if best.cases > 1 else ''}"]
     parts += [f"{format_percent(best.percent_of_floor.value)} of its limit"] if best.percent_of_floor.known else []
     parts += [_over_peer(best)] if best.over_peer.known else []
     return ", ".join(parts)
@@ -339,9 +338,11 @@ def _how(shown: list[Cell]) -> str:
     last = f" Of {workloads}, whose cases have different winners, the last one." if workloads else ""
     alone = ", ".join(dict.fromkeys(each.workload for each in shown if each.on))
     last += f" Of {alone}, the times on 1 GPU; the page Devices has those of several." if alone else ""
+    averaged = ", ".join(dict.fromkeys(each.workload for each in shown if each.cases > 1 and each.median_ns.known))
+    mean = f", the geometric mean over the cases of {averaged}" if averaged else ""
     return (
-        f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
-        f"cases.{last} Click a row for its ladder."
+        f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload{mean}.{last} "
+        "Click a row for its ladder."
     )
 
 

@@ -1,6 +1,6 @@
 """The table of every variant at every size, against times made by hand."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -28,7 +28,21 @@ TIMES = {
 VARIANTS = ("slow", "even", "odd", "cheat")
 
 
-def made(folder: Path, count: int = 3, variants: Container[str] = VARIANTS, without_size: int = 0) -> RunData:
+def made(
+    folder: Path,
+    count: int = 3,
+    variants: Container[str] = VARIANTS,
+    without_size: int = 0,
+    kinds: Mapping[str, tuple[str, str]] | None = None,
+    unsteady: str = "",
+) -> RunData:
+    """A run.
+
+    Args:
+        kinds: role and precision by variant, of those that are no host variant in fp32.
+        unsteady: a variant that takes a fortieth of its time in every other round.
+    """
+    of = dict.fromkeys(VARIANTS, ("host", "fp32")) | dict(kinds or {})
     keys = [(*cell, n) for cell in TIMES if cell[0] in variants for n in range(1, count + 1)]
     cells = [{"workload": "sums", "variant": v, "config": c, "case": f"rows=8,n={n}"} for v, c, n in keys]
     results, samples = [], []
@@ -39,13 +53,18 @@ def made(folder: Path, count: int = 3, variants: Container[str] = VARIANTS, with
             timed = {"scope": "operation", "cache": "hot", "gpus": 0, "rank": 0, "process": 0}
             samples += [
                 made_runs.row(
-                    "samples", **cell, **timed, twin=twin, round=each, duration_ns=1000 * time + (7 * each + twin) % 5
+                    "samples",
+                    **cell,
+                    **timed,
+                    twin=twin,
+                    round=each,
+                    duration_ns=1000 * time // (40 if variant == unsteady and each % 2 else 1) + (7 * each + twin) % 5,
                 )
                 for each in range(20)
             ]
     run = {**made_runs.run_row("by_size", ""), "device_name": ""}
     tables = {
-        "variants": [made_runs.row("variants", workload="sums", variant=name, role="host", kind="host", precision="fp32") for name in VARIANTS if name in variants],
+        "variants": [made_runs.row("variants", workload="sums", variant=name, role=of[name][0], kind="host", precision=of[name][1]) for name in VARIANTS if name in variants],
         "cases": [made_runs.row("cases", workload="sums", case=f"rows=8,n={n}", size_rank=None if n == without_size else n, params=f'{{"rows": 8, "n": {n}}}') for n in range(1, count + 1)],
         "results": results,
         "samples": pd.DataFrame(samples),
@@ -74,6 +93,20 @@ def test_each_variant_has_its_fastest_time_at_each_size_with_winner_ties_failure
         ["cheat", "2.00µs", "?", "400µs", "400µs"],
     ]
     assert legend == "* the fastest   = tied with it   ? not compared: distrusted, or too few samples"
+
+
+def test_of_several_precisions_the_fastest_of_each_is_marked_and_a_peer_in_its_own(tmp_path: Path) -> None:
+    """At n=2 the peer in fp32 is faster than the rung in 3xTF32, and tied with the one in fp32."""
+    kinds = {"slow": ("peer", "fp32"), "even": ("rung", "fp32"), "odd": ("rung", "3xtf32")}
+    *_, slow, even, odd, legend = by_size.lines(made(tmp_path, 2, ("slow", "even", "odd"), kinds=kinds))
+    assert [words(row)[1:] for row in (slow, even)] == [["90.0µs", "200µs", "*"], ["50.0µs", "*", "200µs", "="]]
+    assert words(odd)[-3:] == ["70.0µs", "*", "220µs"]
+    assert legend == "* the fastest of its precision, 3xTF32 also against fp32 libraries   = tied with it"
+
+
+def test_a_variant_that_may_be_as_fast_is_tied_behind_one_that_is_slower(tmp_path: Path) -> None:
+    *_, even, odd, cheat, _ = by_size.lines(made(tmp_path, 2, unsteady="cheat"))
+    assert [words(row)[-1] for row in (odd, cheat)] == ["220µs", "="]
 
 
 def test_a_case_without_a_size_comes_last_and_has_its_winner_too(tmp_path: Path) -> None:

@@ -42,6 +42,14 @@ def test_all_forms_tell_the_same(rows: pd.DataFrame) -> None:
     assert summary.render(rows, "csv").splitlines()[0].startswith("run_id,workload,precision,case")
 
 
+def test_the_mean_of_several_cases_is_called_one(rows: pd.DataFrame) -> None:
+    mean = rows.head(2).assign(cases=[6, 1])
+    first, second = summary.texts(mean)
+    assert (first[2], second[2]) == ("images=5248, mean of 6", "images=5248")
+    assert [row["cases"] for row in json.loads(summary.render(mean, "json"))] == [6, 1]
+    assert summary.texts(mean.assign(best=None))[0][2] == "images=5248"
+
+
 def test_a_tie_with_the_peer_is_said(rows: pd.DataFrame) -> None:
     tied = rows.head(1).assign(over_peer=1.0, over_peer_low=0.99, over_peer_high=1.01, over_peer_verdict="tied")
     assert "tied with cudnn (0.990× to 1.01×)" in summary.render(tied, "table")
