@@ -6,9 +6,10 @@ import contextlib
 import pandas as pd
 
 from warpladder.dashboard.compare import overview
+from warpladder.dashboard.compare.changes import Options
 from warpladder.dashboard.core import critical_path, lateness, run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need
-from warpladder.dashboard.ui import pinned, runs
+from warpladder.dashboard.ui import recordings, runs
 from warpladder.dashboard.ui.template import blank
 from warpladder.dashboard.views.collectives import query as collectives
 from warpladder.dashboard.views.critical_path import query as paths
@@ -50,7 +51,8 @@ def _home(every: run_index.Runs, listed: ListedRun) -> None:
     run = runs.as_recorded(listed.run)
     runs.ask(run, trust.verdict, ROOT)
     for before in run_index.comparable(every, listed)[:1]:
-        runs.ask_both(run, runs.as_recorded(before.run), pinned.against, "", "", pinned.names(listed.run))
+        earlier, names = runs.as_recorded(before.run), recordings.names(listed.run)
+        runs.ask_both(run, earlier, recordings.compared, "", "", Options(), names)
 
 
 def _job(job: runs.NamedRun) -> None:

@@ -5,7 +5,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import pandas as pd
@@ -496,26 +496,3 @@ def _between(a: Reading, b: Reading, options: Options, history: History | None) 
 
 def _title(side: Side) -> str:
     return value_text(side.data.info["label"]) or label_from(side.data.info, side.data.workloads)
-
-
-def against_variant(a: Side, b: Side, options: Options = Options(), history: History | None = None) -> tuple[Change, ...]:
-    """Every cell of B against the fastest config of A's variant, in the same case, timing and number of GPUs.
-
-    A host variant of one process is compared with one GPU.
-
-    Args:
-        a: its variant is not empty.
-        history: see `compare`.
-
-    Raises:
-        NotComparable: the GPUs differ and `options.any_device` is False.
-    """
-    _refuse_other_devices(a, b, options)
-    matched = dict(_timed(a, replace(b, variant=a.variant), replace(options, match="best"))).values()
-    ones = {_place(one): one for one in matched}
-    pairs = [(one, each) for _, each in _timed(b, replace(a, variant=""), options) if (one := ones.get(_place(each)))]
-    return _changes(reading(a.data), reading(b.data), pairs, options, history)
-
-
-def _place(cell: SampledCell) -> tuple[str, str, tuple[Timing, int]]:
-    return cell.workload, cell.cell.case, timing_group(cell.cell)

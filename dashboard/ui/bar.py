@@ -10,7 +10,7 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
-from warpladder.dashboard.ui import pages, pinned, rows, runs, state, widgets
+from warpladder.dashboard.ui import pages, rows, runs, state, widgets
 from warpladder.dashboard.ui.rows import Column
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
@@ -49,7 +49,6 @@ def draw(need: Need) -> None:
         else:
             _draw_run(runs.listing(folders), name, need)
         st.session_state[widgets.BAR] = st.container(horizontal=True, vertical_alignment="center", gap="small", width="content")
-        pinned.draw()
 
 
 def bad(*, in_full: bool) -> None:

@@ -33,7 +33,7 @@ KEYS = (
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as", "history",
     "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "after", "rank", "other", "beside",
-    "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
+    "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "none of ours",
 )  # fmt: skip
 VALUES = {
     "empty": "",

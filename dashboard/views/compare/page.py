@@ -1,6 +1,6 @@
 """Compare: two runs, or two variants, cell by cell."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
@@ -16,7 +16,7 @@ from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_dura
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, label_from, label_of
 from warpladder.dashboard.core.why import between
-from warpladder.dashboard.ui import pinned, runs, source, state, widgets
+from warpladder.dashboard.ui import recordings, runs, source, state, widgets
 from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.template import tones
 from warpladder.dashboard.ui.text import plain
@@ -82,14 +82,11 @@ def draw(run: store.Run) -> None:
             absolute=judged == "absolute",
             in_rounds=other.is_other,
         )
-        comparison = runs.ask_both(run, other, _compared, of_a, of_b, options, pinned.names(run))
+        comparison = runs.ask_both(run, other, recordings.compared, of_a, of_b, options, recordings.names(run))
         if isinstance(comparison, str):
             widgets.nothing(comparison, "Choose another run, variant or scope.")
         shown = query.only(comparison, _choose_filter(comparison))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pin = pinned.chosen()
-        if not other.is_other and (pin is None or (pin.run.path, pin.variant) != (other.run.path, of_a)):
-            pinned.button("A", other.run, of_a, label="Pin A as baseline")
         for fact in comparison.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
@@ -141,9 +138,7 @@ def _choose_sides(run: store.Run) -> tuple[runs.NamedRun, str, str]:
         widgets.nothing("This run cannot be compared.", "Choose another run above.")
     titles = {_VERSION: f"{_label(runs.other_version(run))}, in the same rounds"} if with_versions else {}
     titles |= {name: each.title if name in others else "this run: two of its variants" for name, each in every.items()}
-    pin = pinned.chosen()
-    default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
-    name = state.choose("with", "A", titles, default=default, always=True)
+    name = state.choose("with", "A", titles, always=True)
     if name == _VERSION:
         return runs.other_version(run), "", ""
     other = runs.as_recorded(every[name])
@@ -242,24 +237,6 @@ def _show_lost(comparison: Comparison) -> None:
             more = [f"- {len(items) - _MOST_LOST} more reasons"] if len(items) > _MOST_LOST else []
             heading = "Wrong or lost in B:" if fails else "Not compared, since B lacks them:"
             severity("\n".join([f"**{heading}**", "", *items[:_MOST_LOST], *more]))
-
-
-def _compared(
-    data: RunData, other: RunData, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
-) -> Comparison | str:
-    """The comparison, or the reason that the runs cannot be compared.
-
-    Args:
-        names: of the runs of the machine, which tell its noise.
-    """
-    history = pinned.history(names, data)
-    try:
-        found = changes.compare(changes.Side(other, of_a), changes.Side(data, of_b), options, history)
-        # A run of other workloads has lost none; `compare` on the command line, a gate, fails on them.
-        lost = [each if each.workload in data.workloads else replace(each, fails=False) for each in found.lost]
-        return replace(found, lost=tuple(sorted(lost, key=lambda each: not each.fails)))
-    except changes.NotComparable as error:
-        return str(error)
 
 
 def _sources(other: runs.NamedRun, run: store.Run, cell: Change, comparison: Comparison) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from warpladder.dashboard.compare import overview as queries
 from warpladder.dashboard.compare import versions
-from warpladder.dashboard.compare.changes import NotComparable, sentence
+from warpladder.dashboard.compare.changes import NotComparable, Options, sentence
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import cells, counted, counters, run_index
 from warpladder.dashboard.core.cell import Cell, Timing
@@ -26,7 +26,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.trace.parts import IN_APP
-from warpladder.dashboard.ui import pages, pinned, rows, runs, state, widgets
+from warpladder.dashboard.ui import pages, recordings, rows, runs, state, widgets
 from warpladder.dashboard.ui.rows import Column
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views import VIEWS
@@ -99,8 +99,9 @@ def _recording(run: store.Run, own: list[Cell]) -> None:
         if with_versions:
             _fact("Where, and by how much:", "each cell, its samples and sources.", "compare", "Compare →", **state.link())
         elif before := _before():
-            changed = runs.ask_both(run, runs.as_recorded(before.run), pinned.against, "", "", pinned.names(run))
-            words = changed if isinstance(changed, str) else sentence(changed)
+            earlier, names = runs.as_recorded(before.run), recordings.names(run)
+            found = runs.ask_both(run, earlier, recordings.compared, "", "", Options(), names)
+            words = found if isinstance(found, str) else sentence(found.changes) or "they have no case in common"
             since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
             _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))
         worst = min(own, key=lambda each: each.percent_of_floor.value)
@@ -117,7 +118,6 @@ def _recording(run: store.Run, own: list[Cell]) -> None:
         if first := next((name for name in of_sizes if len(runs.ask(run, cells.timed_cases, name)) > 1), None):
             words = "the variant for each size, with the code that chooses."
             _fact("Ship:", words, "sizes.ship", "Which to ship →", **state.link(workload=first))
-    pinned.show_run(run)
 
 
 def _against(own: RunData, other: RunData) -> str:

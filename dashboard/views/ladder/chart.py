@@ -8,7 +8,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.compare import within_run
-from warpladder.dashboard.compare.changes import Change
 from warpladder.dashboard.compare.within_run import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Cell, Timing, records
@@ -54,7 +53,7 @@ _GROUP_GAP: Final = 0.75
 _COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120}
 _COLUMNS_PX: Final = 170
 #: Widths of the further columns, which stand after them.
-_FURTHER_PX: Final = {"% of floor": 68, "error": 48, "energy": 60, "vs pinned": 62}
+_FURTHER_PX: Final = {"% of floor": 68, "error": 48, "energy": 60}
 #: Height of a line of words about one of several floors.
 _FLOOR_PX: Final = 14
 #: The most ticks. The bars are narrow, because the page shows the source beside them.
@@ -88,12 +87,7 @@ def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator
             yield errors.error_and_time(costs, look)
 
 
-def ladder(
-    frame: pd.DataFrame,
-    look: Look,
-    scale: Scale = "auto",
-    pinned: Mapping[tuple[str, str], Change] | None = None,
-) -> Chart:
+def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     """The variants of one case: time with interval, gain of each rung, and the floor as a line.
 
     Where rungs or peers have several precisions, each row has its error against float64, and each precision has a floor.
@@ -101,7 +95,6 @@ def ladder(
     Args:
         frame: `query.ladder` with at least one cell that has samples.
         scale: of the times: bars on a linear axis, marks on a logarithmic one, or `auto` for the one that suits the times.
-        pinned: the rows against a pinned run, by variant and config; None where no run is pinned.
     """
     specimens = frame.loc[(frame["role"] == "specimen") & (frame["n"] > 0), "variant"]
     # A specimen shows an error and not a time. It is drawn only where there is nothing else.
@@ -131,14 +124,14 @@ def ladder(
     above = _FLOOR_PX * len(floor_words) if len(floor_words) > 1 else 0
     places, room = dict(_COLUMNS), _COLUMNS_PX
     floored = bool(timed["percent_of_floor"].notna().any())
-    for (column, width), shown_too in zip(_FURTHER_PX.items(), (floored, mixed, metered, pinned is not None), strict=True):
+    for (column, width), shown_too in zip(_FURTHER_PX.items(), (floored, mixed, metered), strict=True):
         if shown_too:
             places[column], room = room + 2, room + width
     figure.update_layout(
         showlegend=False,
         margin={"r": room, "t": 28 + above},
         height=figure.layout.height + above,
-        annotations=[*floor_words, *_columns(rows, look, places, pinned or {}), *group_words],
+        annotations=[*floor_words, *_columns(rows, look, places), *group_words],
         shapes=[*floor_line, *group_lines],
     )
     skipped = frame.loc[(frame["n"] == 0) & (frame["status"] == "skipped"), "variant"]
@@ -215,11 +208,11 @@ def _draw_times(figure: go.Figure, rows: list[Cell], look: Look, logarithmic: bo
             figure.add_bar(orientation="h", width=0.62, marker=marker, **shared)
 
 
-def answering(frame: pd.DataFrame, look: Look, scale: Scale, pinned: Mapping[tuple[str, str], Change] | None) -> Chart:
+def answering(frame: pd.DataFrame, look: Look, scale: Scale) -> Chart:
     """The chart of `ladder` for a page: the whole row of a variant answers to the pointer, by a bar that is not seen. The `customdata`
     of a row is its place among the rows of `data` with samples.
     """
-    chart = ladder(frame, look, scale, pinned)
+    chart = ladder(frame, look, scale)
     figure = chart.figure
     rows = list(figure.data)
     for place, row in enumerate(rows):
@@ -274,22 +267,21 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
     return words, lines
 
 
-def _columns(rows: list[Cell], look: Look, places: Mapping[str, int], pinned: Mapping[tuple[str, str], Change]) -> _Items:
+def _columns(rows: list[Cell], look: Look, places: Mapping[str, int]) -> _Items:
     """The columns of figures right of the bars.
 
     Args:
         places: column -> its left edge.
-        pinned: see `ladder`.
     """
     words = [heading_right(column, shift, look) for column, shift in places.items() if column != "spread"]
     for row in rows:
-        figures = _figures(row, look, pinned.get((row.variant, row.config)))
+        figures = _figures(row, look)
         shown = {column: figure for column, figure in figures.items() if column in places}
         words += [word_right(written, places[name], row.y, color, **about) for name, (written, color, about) in shown.items()]
     return words
 
 
-def _figures(row: Cell, look: Look, change: Change | None) -> dict[str, tuple[str, str, dict[str, Any]]]:
+def _figures(row: Cell, look: Look) -> dict[str, tuple[str, str, dict[str, Any]]]:
     """Column -> the words of a row, their colour, and further options. A verdict has a colour."""
     tones = look.tones
     if row.n == 0:
@@ -310,10 +302,6 @@ def _figures(row: Cell, look: Look, change: Change | None) -> dict[str, tuple[st
         tone = {"less": tones.good, "more": tones.bad}.get(row.energy_verdict, tones.text)
         about = "; ".join(f"{label}: {value}" for label, value in _of_energy(row))
         figures["energy"] = format_energy(row.energy_mj.value), tone, {"hovertext": text(about)}
-    if change:
-        about = f"{format_estimate(change.ratio, format_ratio)} the time of the pinned run: {change.verdict}"
-        tone = of_verdict.get(change.verdict, tones.muted)
-        figures["vs pinned"] = f"{change.ratio.value:.3f}×", tone, {"hovertext": text(about)}
     return figures
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from warpladder.dashboard.compare import suspect, within_run
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.ui import ideas, pages, pinned, runs, source, state, widgets
+from warpladder.dashboard.ui import ideas, pages, runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import errors
@@ -53,13 +53,12 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
             "Choose another case, scope or cache.",
         )
-    changes = pinned.show(run, timing, frame[frame["n"] > 0])
     # The columns of errors and energy and the precision in names leave less room for the times.
     # The style sheet of the pages puts them one below the other in a narrow window.
     wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
     left, right = st.container(key="side-by-side").columns([15, 7] if wide else [13, 9], gap="medium")
     with left:
-        chart = widgets.drawn(charts.answering, frame, runs.look_of(run, widgets.theme()), scale, changes)
+        chart = widgets.drawn(charts.answering, frame, runs.look_of(run, widgets.theme()), scale)
         timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()
         widgets.show_chart(chart, on_click=lambda place: state.pick("variant", timed[int(place)]))
         st.caption("Click a row for the source of its variant.")
@@ -99,7 +98,6 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     st.caption(plain(" · ".join([*facts, *(f"changed since: {reason}" for reason in changed["reason"])])))
     _code(variant, _CODE_HEIGHT - room)
-    pinned.button("variant", run, name)
 
 
 def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core import cells
-from warpladder.dashboard.ui import other_device, pinned, runs, state, widgets
+from warpladder.dashboard.ui import other_device, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes import chart as charts
 from warpladder.dashboard.views.sizes import query as queries
@@ -39,7 +39,6 @@ def draw(run: store.Run) -> None:
             metrics = [name for name in _METRICS if frame[name].notna().any()]
             metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
             other = other_device.choose_beside(run, workload)
-    pinned.show(run, timing, frame)
     look = runs.look_of(run, widgets.theme())
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import counted, counters, run_index
-from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
+from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.why.counters import chart as charts
 from warpladder.dashboard.views.why.counters import query
@@ -84,7 +84,6 @@ def draw(run: store.Run) -> None:
     timed, source = _times(run, workload, case)
     every = counted.best(runs.load(run), workload, case, timed)
     frame = query.most_time(every)
-    pinned.show_counters(run, workload, case, frame)
     look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
     how += query.where_timed(frame, source)
     drawn = {"roofs": charts.speed_of_light, "occupancy": charts.occupancy, "memory": charts.traffic}
