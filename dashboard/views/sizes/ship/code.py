@@ -4,42 +4,81 @@ import json
 import keyword
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.numbers import format_percent, significant
+from warpladder.dashboard.core.numbers import format_percent, format_ratio, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Dispatch
 from warpladder.dashboard.views.sizes.ship.query import Among, Contest, Judge, Shipment
+from warpladder.data.words import counted, first_of
 
 AMONG: Final[Mapping[Among, str]] = {"rungs": "rungs", "peers": "rungs, peers", "hosts": "rungs, peers, hosts"}
 JUDGED: Final[Mapping[Judge, str]] = {"mean": "mean loss", "worst": "worst loss", "energy": "energy"}
 _MOST_DOUBTS: Final = 3
+_MOST_FASTER: Final = 2
 COUNTS: Final = ("one", "two", "three")
 
 
 def answer(contest: Contest, shipped: Shipment) -> str:
-    """`Ship v10_x: at most 3 % slower than the fastest, 0.8 % on average over 5 cases.`"""
+    """`Ship v10_x: at most 3 % slower than the fastest rung, 0.8 % on average over 5 cases.`"""
+    return f"{_compared(contest, shipped)}{_more_energy(contest, shipped)}{_not_timed(shipped)}{_faster(contest)}."
+
+
+def _compared(contest: Contest, shipped: Shipment) -> str:
+    """The variants to ship against the fastest of those that may be."""
     cases = len(contest.cases) - len(shipped.missing)
     over = f"over {cases} cases" if cases > 1 else f"at {shipped.worst_case}"
     if len(contest.variants) == 1:
-        return f"Ship {contest.variants[0]}: no other variant {'can be ranked' if contest.doubts else 'was timed'}."
+        doubtful = "can be ranked" if contest.doubts else "was timed"
+        return f"Ship {contest.variants[0]}: no other {contest.among or 'variant'} in {word(contest.precision)} {doubtful}"
     if shipped.worst.value <= 0:
-        who = "the fastest" if len(shipped.variants) == 1 else "one of them is the fastest"
-        sentence = f"Ship {names(shipped)}: {who} {over}"
-    else:
-        sentence = f"Ship {names(shipped)}: at most {_loss(shipped.worst.value)} slower than the fastest"
-        sentence += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
-        if shipped.first == cases:
-            sentence += ", each a tie or a win" if cases > 1 else ", which is a tie"
-    if shipped.energy.known:
-        more = f"{_loss(shipped.energy.value)} more energy than the least" if shipped.energy.value > 0 else "the least energy"
-        sentence += f"; {more}{' on average' if cases > 1 and shipped.energy.value > 0 else ''}"
-    if shipped.missing:
-        sentence += f"; not {'measured' if shipped.energy.known else 'timed'} in {len(shipped.missing)} more"
-    return f"{sentence}."
+        who = fastest(contest) if len(shipped.variants) == 1 else f"one of them is {fastest(contest)}"
+        return f"Ship {names(shipped)}: {who} {over}{_ties(shipped.first - shipped.wins, cases)}"
+    sentence = f"Ship {names(shipped)}: at most {_loss(shipped.worst.value)} slower than {fastest(contest)}"
+    sentence += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
+    if shipped.first == cases:
+        sentence += ", each a tie or a win" if cases > 1 else ", which is a tie"
+    return sentence
+
+
+def _ties(ties: int, cases: int) -> str:
+    """How many of the cases are ties, behind a comma."""
+    if ties == cases:
+        return ", each a tie" if cases > 1 else ", which is a tie"
+    return "" if not ties else ", one of them a tie" if ties == 1 else f", {ties} of them ties"
+
+
+def _more_energy(contest: Contest, shipped: Shipment) -> str:
+    if not shipped.energy.known or len(contest.variants) == 1:
+        return ""
+    if shipped.energy.value <= 0:
+        return "; the least energy"
+    several = len(contest.cases) - len(shipped.missing) > 1
+    return f"; {_loss(shipped.energy.value)} more energy than the least{' on average' if several else ''}"
+
+
+def _not_timed(shipped: Shipment) -> str:
+    return f"; not {'measured' if shipped.energy.known else 'timed'} in {len(shipped.missing)} more" if shipped.missing else ""
+
+
+def fastest(contest: Contest) -> str:
+    """`the fastest rung`, or `the fastest` where all that was timed may be shipped."""
+    return f"the fastest {contest.among}" if contest.among else "the fastest"
+
+
+def _faster(contest: Contest) -> str:
+    """`; triton is faster in 7 of 7 cases, by up to 1.33×`, about variants that may not be shipped; empty where none is faster."""
+    if not contest.faster:
+        return ""
+    cells = contest.faster.values()
+    most = format_ratio(max(each.ratio.value for each in cells))
+    who = [each for each, _ in Counter(each.variant for each in cells).most_common()]
+    are = "is" if len(who) == 1 else "are"
+    return f"; {first_of(who, _MOST_FASTER)} {are} faster in {len(cells)} of {counted(len(contest.cases), 'case')}, by up to {most}"
 
 
 def doubts(contest: Contest) -> tuple[str, ...]:
@@ -52,8 +91,9 @@ def doubts(contest: Contest) -> tuple[str, ...]:
 def title(contest: Contest, shipped: Shipment) -> str:
     where = f"{contest.workload}, {word(contest.precision)}"
     if shipped.worst.value <= 0:
-        return f"{where}: {names(shipped)} {'is' if len(shipped.variants) == 1 else 'are'} never slower than the best"
-    return f"{where}: {names(shipped)} at most {_loss(shipped.worst.value)} slower than the best"
+        is_never = f"{'is' if len(shipped.variants) == 1 else 'are'} never"
+        return f"{where}: {names(shipped)} {is_never} slower than {fastest(contest)}{_faster(contest)}"
+    return f"{where}: {names(shipped)} at most {_loss(shipped.worst.value)} slower than {fastest(contest)}{_faster(contest)}"
 
 
 def crossover(size: Estimate, between: tuple[float, float]) -> str:
@@ -112,11 +152,13 @@ def _facts(table: Dispatch, contest: Contest, data: RunData) -> list[str]:
     lines = [
         f"{contest.workload}, {word(contest.precision)}: {contest.timing.label(on_gpu=data.on_gpu)} on "
         f"{data.device or 'an unnamed device'}",
-        f"Slower than the fastest: {format_percent(table.mean.value)} on average, {worst}",
+        f"Slower than {fastest(contest)}: {format_percent(table.mean.value)} on average, {worst}",
     ]
     if table.axis:
         first, last = table.branches[0].first, table.branches[-1].last
         lines.append(f"Measured for {table.axis} from {first:g} to {last:g}; other sizes are extrapolated")
+    if beaten := _faster(contest):
+        lines.append(f"Not chosen: {beaten.removeprefix('; ').replace('×', 'x')}")
     return [_comment(line) for line in (*lines, *(f"Not chosen: {each}" for each in doubts(contest)))]
 
 

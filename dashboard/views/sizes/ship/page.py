@@ -172,7 +172,7 @@ def _code(
         st.caption(
             plain(
                 f"{branches}: {format_percent(table.worst.value)} at most and {format_percent(table.mean.value)} on average "
-                "slower than the fastest. A tie, or a loss within the one accepted, makes no branch."
+                f"slower than {code.fastest(contest)}. A tie, or a loss within the one accepted, makes no branch."
             )
         )
         if choices.judge == "energy" and len(shipped.variants) > 1:

@@ -6,7 +6,7 @@ from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations, islice
 from typing import Any, Final, Literal
@@ -55,6 +55,9 @@ class Contest:
         reasons: why a variant has no place, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
         untimed: charted cases at which no variant was timed.
         doubts: words about a faster cell that may not be called best, by case.
+        among: what may be shipped, such as `rung`, where other variants were timed too; else empty.
+        faster: by case, the fastest of these others where it is faster than all that may be shipped, with the estimate `ratio`, the time
+            of the fastest of them over its own.
     """
 
     workload: str
@@ -66,6 +69,8 @@ class Contest:
     reasons: Mapping[tuple[str, str], str]
     untimed: tuple[str, ...]
     doubts: Mapping[str, str]
+    among: str = ""
+    faster: Mapping[str, Cell] = field(default_factory=dict)
 
     def logs(self, judge: Judge) -> Floats:
         """Logarithm of what a criterion compares; shape (variants, cases); infinite where it is not known."""
@@ -172,9 +177,11 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
         precision: one of `precisions_of`.
         series: one series of the workload, or `ALL`.
     """
-    every = compared(_candidates(data, workload, timing, among), precision)
-    if series != ALL:
-        every = every[every["series"] == series]
+    every, others = (
+        each if series == ALL else each[each["series"] == series]
+        for each in (compared(_candidates(data, workload, timing, of), precision) for of in (among, "hosts"))
+    )
+    others = others[~others["role"].isin(every["role"])]
     rows = every[is_trusted(every)]
     charted = charted_cases(data, workload)
     chosen_cases = charted if series == ALL else charted[charted["series"] == series]
@@ -200,7 +207,26 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     doubtful = every.loc[~is_trusted(every), ["case", "variant", "n", "flags"]].itertuples(index=False, name=None)
     reasons |= {(case, variant): doubt(n, flags) for case, variant, n, flags in doubtful if (case, variant) in missing}
     doubts_of = {case: words for case, words in doubts.items() if words}
-    return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, doubts_of)
+    shippable = " or ".join(role for role in ROLES["hosts"] if role in set(every["role"])) if len(others) else ""
+    faster = _faster(data, timing, others[is_trusted(others)], timed)
+    return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, doubts_of, shippable, faster)
+
+
+def _faster(data: RunData, timing: Timing, others: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> dict[str, Cell]:
+    """`Contest.faster`.
+
+    Args:
+        others: rows of variants that may not be shipped, by time.
+        timed: those that may by case, by time.
+    """
+    found = {}
+    for other in records(others.drop_duplicates("case")[list(_OF_PLACE)]):
+        if other.case in timed:
+            (first,) = records(timed[other.case].head(1)[list(_OF_PLACE)])
+            judged = CaseTimes.of(data, other.workload, other.case, timing).judge(other.entry, first.entry)
+            if judged.verdict == "faster":
+                found[other.case] = Cell(**vars(other), ratio=judged.ratio.estimate)
+    return found
 
 
 def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]:

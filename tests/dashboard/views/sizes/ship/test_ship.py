@@ -125,8 +125,39 @@ def test_the_regret_is_that_of_the_best_set_of_each_size(found: query.Contest) -
     assert three.mean.value == pytest.approx(100 * (1.01**0.25 - 1))
     assert query.recommended((one, two, three)) == three
     assert code.answer(found, two) == (
-        "Ship v02_middle and v03_large: at most 10.0 % slower than the fastest, 4.08 % on average over 4 cases."
+        "Ship v02_middle and v03_large: at most 10.0 % slower than the fastest rung, 4.08 % on average over 4 cases; "
+        "numpy is faster in 4 of 4 cases, by up to 100×."
     )
+
+
+def test_variants_that_may_not_be_shipped_are_named_where_they_are_faster(tmp_path: Path) -> None:
+    """The peer takes half of the time of the fastest rung at 400, and as long at 1600; the only rung of another run has no rival."""
+    times = {"v01_a": (100, 100, 100, 100), "v02_b": (200, 200, 200, 200), "cublas": (150, 50, 100, None)}
+    data = write(tmp_path, times)
+    found = query.contest(data, WORKLOAD, COLD, "fp32")
+    best = query.shipments(found)[0]
+    assert code.answer(found, best) == (
+        "Ship v01_a: the fastest rung over 4 cases; cublas is faster in 1 of 4 cases, by up to 2.00×."
+    )
+    assert code.title(found, best).startswith(
+        "sum, fp32: v01_a is never slower than the fastest rung; cublas is faster in 1 of"
+    )
+    written = code.write(dispatch.dispatch(data, found, best.variants), found, data, "C++")
+    assert "// Not chosen: cublas is faster in 1 of 4 cases, by up to 2.00x\n" in written
+    assert "// Slower than the fastest rung: 0 %" in written
+    with_peers = query.contest(data, WORKLOAD, COLD, "fp32", "peers")
+    assert (with_peers.among, with_peers.faster) == ("", {})
+
+    alone = query.contest(write(tmp_path / "one", {"v01_a": (100,) * 4, "cublas": (50,) * 4}), WORKLOAD, COLD, "fp32")
+    assert code.answer(alone, query.shipments(alone)[0]) == (
+        "Ship v01_a: no other rung in fp32 was timed; cublas is faster in 4 of 4 cases, by up to 2.00×."
+    )
+
+
+@pytest.mark.parametrize(("second", "words"), [(100, "each a tie"), (120, "one of them a tie")])
+def test_a_variant_that_is_tied_with_another_is_not_alone_the_fastest(tmp_path: Path, second: int, words: str) -> None:
+    found = query.contest(write(tmp_path, {"v01_a": (100,) * 4, "v02_b": (100, *(second,) * 3)}), WORKLOAD, COLD, "fp32")
+    assert code.answer(found, query.shipments(found)[0]) == f"Ship v01_a: the fastest over 4 cases, {words}."
 
 
 def test_by_the_worst_loss_other_sets_can_be_better(tmp_path: Path) -> None:
@@ -218,7 +249,7 @@ def test_a_loss_in_a_sentence_is_not_less_than_in_the_table(found: query.Contest
     """305 % was `at most 300 %`, with two digits."""
     (shipped, *_) = query.shipments(found)
     large = replace(shipped, worst=Estimate(305.4, 300, 310), mean=Estimate(61.26, 60, 62))
-    assert "at most 305 % slower than the fastest, 61.3 % on average" in code.answer(found, large)
+    assert "at most 305 % slower than the fastest rung, 61.3 % on average" in code.answer(found, large)
     assert "at most 305 % slower" in code.title(found, large)
 
 
