@@ -362,8 +362,8 @@ def _gain(row: Cell) -> str:
 
 
 def _title(with_samples: list[Cell], look: Look, timed: pd.DataFrame) -> str:
-    """The best rung with its percent of floor, the best of each other precision, and the peers that are faster than these. No peer of
-    fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
+    """The best rung with its percent of floor, the best of each other precision, and the peers that are faster than these or tied with
+    them. No peer of fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
     """
     by_name = {row.variant: row for row in with_samples}
     fastest = [by_name[name] for name in leaders(timed)["variant"]]
@@ -383,8 +383,12 @@ def _title(with_samples: list[Cell], look: Look, timed: pd.DataFrame) -> str:
         for rung in fastest
         if not any(row.precision == PEERS_OF.get(rung.precision) and _median(row) < _median(rung) for row in fastest)
     ]
-    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(with_samples, row, look) for row in alone))))
-    peers = f"; faster peers: {faster}" if faster else ""
+    named = [_peer(with_samples, row, look) for row in alone]
+    peers = "".join(
+        f"; {how} peer{'s' * (len(names) > 1)}: {', '.join(names)}"
+        for how in ("faster", "tied")
+        if (names := dict.fromkeys(name for each, name in named if each == how))
+    )
     parts = f"{floor}{over and f', {over}'}{_tied_with(with_samples, best, look)}{further}{peers}"
     return f"{where}: {look.variant_name(best.workload, best.variant)} {parts}"
 
@@ -415,13 +419,14 @@ def _median(row: Cell) -> float:
     return row.median_ns.value
 
 
-def _faster_peer(with_samples: list[Cell], rung: Cell, look: Look) -> str:
-    """The fastest peer that is faster than a rung that it is compared with, and its speedup over the rung; empty where none is."""
-    peer_precision = PEERS_OF.get(rung.precision, rung.precision)
-    faster = [
-        row for row in with_samples if row.role == "peer" and row.precision == peer_precision and rung.variant in row.beats
-    ]
-    peer = min(faster, key=_median, default=None)
-    if rung.role != "rung" or peer is None:
-        return ""
-    return f"{look.variant_name(peer.workload, peer.variant)} {format_ratio(_median(rung) / _median(peer))}"
+def _peer(with_samples: list[Cell], rung: Cell, look: Look) -> tuple[str, str]:
+    """`faster` and the fastest peer that is, with its speedup over the rung that it is compared with; else `tied` and the fastest peer that
+    is not known to be slower; else nothing.
+    """
+    precision = PEERS_OF.get(rung.precision, rung.precision)
+    peers = [row for row in with_samples if row.role == "peer" and row.precision == precision and rung.role == "rung"]
+    faster = min((row for row in peers if rung.variant in row.beats), key=_median, default=None)
+    tied = min((row for row in peers if rung.variant in row.ties), key=_median, default=None)
+    if faster:
+        return "faster", f"{look.variant_name(faster.workload, faster.variant)} {format_ratio(_median(rung) / _median(faster))}"
+    return ("tied", look.variant_name(tied.workload, tied.variant)) if tied else ("", "")

@@ -248,16 +248,18 @@ def best_strip(winners: pd.DataFrame, look: Look, workload: str, measured: str, 
 
 def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
     """The variant that wins the most cases in each precision, or where all are tied the one that is first in the most; where none wins two
-    cases, how many do.
+    cases, how many do. How many are tied.
     """
     first, several = [], frame["compared_in"].nunique() > 1
     for precision, cases in frame.groupby("compared_in", sort=False):
         won = cases[cases["verdict"].isin(["faster", ""])]
         most = (won if len(won) else cases)["variant"].value_counts()
-        tied = "" if len(won) else ", tied with the next one in each"
+        ties = len(cases) - len(won)
+        tied = f", {ties} tied" * (ties > 0) if len(won) else f", tied with the next one{' in each' * (ties > 1)}"
         of_precision = f" of {word(str(precision))}" if several else ""
         if len(most) > 1 and most.iloc[0] == 1:
-            first.append(f"a different one in each of {counted(len(most), 'case')}{of_precision}{tied}")
+            of_all = "" if len(most) == len(cases) else f"{len(most)} of "
+            first.append(f"a different one in each of {of_all}{counted(len(cases), 'case')}{of_precision}{tied}")
             continue
         in_precision = "" if len(won) else of_precision
         many = f"{most.iloc[0]} of {counted(len(cases), 'case')}"

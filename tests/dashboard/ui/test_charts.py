@@ -262,4 +262,11 @@ def test_the_title_of_a_ladder_names_the_peers_that_are_faster_than_its_best_run
     frames = [ladders.ladder(recorded, "mlp_gemm", case, cold) for case in ("shape=80x70x90", "n=4096")]
     odd, large = (ladder.ladder(frame, look(recorded)).title for frame in frames)
     assert odd.endswith("; faster peers: cublaslt_own_d · fp32 1.10×, cublaslt_own_d_tf32 1.28×")
-    assert "peers" not in large
+    assert "peer" not in large
+
+
+@pytest.mark.thorough
+def test_the_title_of_a_ladder_names_a_peer_that_is_as_fast_as_its_best_rung() -> None:
+    recorded = load(store.find_run("H200 gemm_bf16", [store.RECORDED]))
+    title = ladder.ladder(ladders.ladder(recorded, "gemm_bf16", "n=8192", Timing("device", "cold")), look(recorded)).title
+    assert title.endswith("; tied peer: cublaslt")
