@@ -23,6 +23,8 @@ from warpladder.workloads.declare.launches import Communicator
 from warpladder.workloads.declare.stepwise import Stepwise
 
 _REPACKED: Final = "an input is copied into the layout of the library whenever it changes, outside of the device time"
+_GRADIENTS: Final = "PyTorch computes gradients in threads of its own"
+_DEFAULT_STREAM: Final = "it launches on CUDA's default stream"
 _OWN_STREAM: Final = "its library has streams of its own, so that it has no device time by CUDA events"
 
 
@@ -57,7 +59,8 @@ def prepare_library(
         device.stream.use()  # `prepare` may have changed CuPy's current stream
         if check_stream and not more:
             of_torch = torch_bridge.current_stream() not in (None, device.stream.ptr)
-            _check_stream(device, enqueue, inputs, outputs, CURE_TORCH if of_torch else CURE)
+            if fault := _fault(device, enqueue, inputs, outputs, CURE_TORCH if of_torch else CURE):
+                raise Failed("launch_error", fault)
         operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
         if isinstance(enqueue, Repacked):
             operation.refresh, operation.has_constants, operation.note = enqueue.repack, True, _REPACKED
@@ -89,8 +92,9 @@ def prepare_function(
     )
     device.stream.use()
     parts = tuple((PARTS[name], part) for name, part in call.parts)
+    no_graph = "" if call.captures else _GRADIENTS
     operation = CudaOperation(
-        call.run, outputs=call.outputs, refresh=call.refresh, parts=parts, captures=call.captures, own_inputs=own
+        call.run, outputs=call.outputs, refresh=call.refresh, parts=parts, no_graph=no_graph, own_inputs=own
     )
     if own:
         operation.before = partial(_restore, own, inputs)
@@ -114,11 +118,22 @@ def prepare_function(
 
         def once() -> Buffers | None:
             operation.before()
-            outputs: Buffers | None = call.outputs(call.run())
+            outputs: Buffers | None = call.outputs(operation.run())
             return outputs
 
-        _check_stream(device, once, inputs, outputs, CURE_FUNCTION)
+        if fault := _fault(device, once, inputs, outputs, CURE_FUNCTION):
+            _join_default_stream(device, operation)
+            if _fault(device, once, inputs, outputs, CURE_FUNCTION):
+                raise Failed("launch_error", fault)
     return operation
+
+
+def _join_default_stream(device: CudaDevice, operation: CudaOperation) -> None:
+    """Time the work of an operation on CUDA's default stream, where `kernel<<<grid, block>>>` and Numba's kernels without a stream are."""
+    operation.run = device.with_default_stream(operation.run)
+    operation.parts = tuple((name, device.with_default_stream(part)) for name, part in operation.parts)
+    operation.no_graph = operation.no_graph or _DEFAULT_STREAM
+    operation.remark(f"{_DEFAULT_STREAM}; the times hold what the streams need to wait for each other")
 
 
 def _installed(prepare: Callable[[], Any]) -> Any:
@@ -128,19 +143,20 @@ def _installed(prepare: Callable[[], Any]) -> Any:
         raise Unavailable(str(missing)) from missing
 
 
-def _check_stream(
+def _fault(
     device: CudaDevice,
     call: Callable[[], Buffers | None],
     inputs: Mapping[str, Array],
     outputs: Mapping[str, Array],
     cure: str,
-) -> None:
+) -> str:
+    """Why device times of a call would be wrong, and what to do; empty if its work is on the timed stream."""
+
     def poison_free() -> None:
         for allocate in allocators():
             poison_free_memory(outputs, False, allocate)
 
-    if fault := fault_of(look(device, call, inputs, outputs, poison_free), cure):
-        raise Failed("launch_error", fault)
+    return fault_of(look(device, call, inputs, outputs, poison_free), cure)
 
 
 def _restore(own: Mapping[str, Array], inputs: Mapping[str, Array]) -> None:

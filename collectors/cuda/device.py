@@ -210,6 +210,21 @@ class CudaDevice:
         finally:
             self._flags[0] = 1
 
+    def with_default_stream(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A call whose work on CUDA's default stream waits for the timed stream, which then waits for that work."""
+        default = cupy.cuda.Stream.null
+        before, after = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
+
+        def joined(*arguments: Any) -> Any:
+            before.record(self.stream)
+            default.wait_event(before)
+            returned = call(*arguments)
+            after.record(default)
+            self.stream.wait_event(after)
+            return returned
+
+        return joined
+
     @contextmanager
     def profiled(self) -> Iterator[None]:
         """Have a profiler around this process capture the work of the block."""

@@ -374,7 +374,7 @@ class CudaBench:
         if operation.batch == 1:
             operation.replay = plain
             return
-        why = "" if operation.captures else " (PyTorch computes gradients in threads of its own)"
+        why = f" ({operation.no_graph})" if operation.no_graph else ""
         try:
             if not why:
                 operation.replay = graph_of(stream, execute, operation.batch)

@@ -30,7 +30,7 @@ class CudaOperation(Operation):
         pinned: it copies from and to page-locked memory.
         overlapped: enqueues overlapped copies and kernels; None if they run one after another.
         allreduces: its all-reduces, if ranks share the case.
-        captures: a CUDA graph can hold it.
+        no_graph: why a CUDA graph cannot hold it; empty if it can.
         has_constants: it copies inputs into constants of its kernels, or into a layout of its library. All executions of a sample
             then read one input set.
         own_inputs: its own copies of the inputs, which it changes; empty if it reads the inputs of the bench.
@@ -46,7 +46,7 @@ class CudaOperation(Operation):
     pinned: bool = False
     overlapped: Callable[[], object] | None = None
     allreduces: "tuple[BoundAllReduce, ...]" = ()
-    captures: bool = True
+    no_graph: str = ""
     has_constants: bool = False
     own_inputs: Mapping[str, Array] = field(default_factory=dict)
     before: Callable[[], object] = field(default=lambda: None)

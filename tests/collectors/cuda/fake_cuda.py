@@ -212,7 +212,7 @@ def install_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> Module
 
 def compiled(variant: object, kernels: list[str], arch: str) -> SimpleNamespace:
     found = {name: SimpleNamespace(symbol=name, registers=1, static_shared_bytes=0, spill_bytes=0) for name in kernels}
-    return SimpleNamespace(cubin=b"", kernels=found, constants={})
+    return SimpleNamespace(cubin=b"", kernels=found, constants={}, ptx="")
 
 
 def _view(shape: tuple[int, ...], dtype: Any, memptr: FakePointer) -> FakeArray:

@@ -14,13 +14,12 @@ bench = warpladder.Benchmark("affine", n=[1 << 12, 1 << 22])
 #: Variants that must be measured.
 RIGHT = (
     *("eager", "compiled", "with_triton", "with_cupy", "raw_kernel", "with_numba", "into", "in_place", "joined", "from_host"),
-    *("of_source", "much_shared", "strided", "captured_random"),
+    *("of_source", "much_shared", "strided", "captured_random", "numba_default_stream"),
 )
 #: Variant -> verdict, and a part of its reason.
 WRONG = {
     "side_stream": ("launch_error", "its work is not on the timed stream"),
     "not_joined": ("launch_error", "take a parameter `stream` and launch on it"),
-    "numba_default_stream": ("launch_error", "its work is not on the timed stream"),
     "on_cpu": ("wrong_result", "output out is on the host, and the variant runs on the GPU"),
     "view": ("wrong_result", "output out is a view of input x"),
     "nothing": ("wrong_result", "returns None; return the output"),

@@ -39,6 +39,17 @@ def test_what_is_right_is_timed_cold_and_hot(run: store.Run, module: Any) -> Non
     assert timed["cold"] == timed["hot"] == on_gpu
 
 
+def test_work_on_the_default_stream_is_timed_and_told(run: store.Run) -> None:
+    results = run.table("results").query("workload == 'affine'").set_index("variant")
+    assert results.loc[["numba_default_stream"], "detail"].str.contains("it launches on CUDA's default stream").all()
+    assert not results.loc[["with_numba"], "detail"].str.contains("default stream").any()
+    samples = run.table("samples").query(
+        "workload == 'affine' and case == 'n=4194304' and scope == 'device' and cache == 'cold'"
+    )
+    times = samples.groupby("variant")["duration_ns"].median()
+    assert 0.9 * times["with_numba"] < times["numba_default_stream"] < times["with_numba"] + 10_000
+
+
 def test_what_is_wrong_is_named(run: store.Run, module: Any) -> None:
     results = run.table("results").query("workload == 'affine'").set_index("variant")
     found = {}
