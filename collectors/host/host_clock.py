@@ -70,9 +70,11 @@ class HostOperation(Operation):
     Attributes:
         communicator: the communicator that it was given, if ranks share the case and the variant communicates; else None.
         before: called before each execution, outside of the timed window.
+        allocates: the last execution returned arrays of its own, in place of writing to those of the bench.
     """
 
     communicator: TimedCommunicator | None = None
+    allocates: bool = False
     before: Callable[[], object] = field(default=lambda: None)
 
 
@@ -84,6 +86,7 @@ class HostBench:
     passes: tuple[Pass, ...] = (Pass("operation", "hot"),)
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
+        np.empty(_LARGEST_KEPT_BYTES, np.uint8)  # freed at once, so that every process keeps blocks alike
         _, outputs = workload.buffers(case)
         self._case = case
         self._sets: Sequence[Mapping[str, np.ndarray]] = (inputs,)
@@ -96,7 +99,6 @@ class HostBench:
             {name: np.empty(buffer.shape, buffer.storage) for name, buffer in outputs.items()}
         )
         self._returned: Buffers | None = None  # arrays that the last execution allocated
-        np.empty(_LARGEST_KEPT_BYTES, np.uint8)  # freed at once, so that every process keeps blocks alike
 
     def join(self, communicator: BenchCommunicator) -> None:
         self.communicator = communicator
@@ -185,6 +187,7 @@ class HostBench:
         self.draw(operation, None)
         operation.before()
         self._returned = operation.outputs(operation.run())
+        operation.allocates = self._returned is not None
         return self.last_outputs()
 
     def last_outputs(self) -> Buffers:
@@ -226,6 +229,7 @@ class HostBench:
         if timed:
             timed.spent_ns = 0
         operation.before()
+        self._touch_outputs(operation)
         self.communicator.wait()
         before, used_ns = resource.getrusage(resource.RUSAGE_SELF), process_time_ns()
         started = perf_counter_ns()
@@ -236,6 +240,7 @@ class HostBench:
         else:  # it may compute when it is looked at, which is part of its time
             self._returned = _copies(operation.outputs(returned))
             duration_ns = perf_counter_ns() - started
+        operation.allocates = self._returned is not None
         used_ns, after = process_time_ns() - used_ns, resource.getrusage(resource.RUSAGE_SELF)
         phases = {Phase.ALLREDUCE: timed.spent_ns} if timed else _parts_ns(operation)
         return Reading(
@@ -247,6 +252,12 @@ class HostBench:
             waited=after.ru_nvcsw > before.ru_nvcsw or has_children(),
             inputs=self._loaded,
         )
+
+    def _touch_outputs(self, operation: HostOperation) -> None:
+        """Write to the memory that an execution will write its outputs to, so that the caches hold it alike where a variant takes `out` and where
+        it allocates, and is handed the block that was freed last. Caches hold little of large outputs, which are left as they are."""
+        small = {name: array for name, array in self.outputs.items() if array.nbytes < _LARGE_BYTES}
+        poison({name: np.empty_like(array) for name, array in small.items()} if operation.allocates else small)
 
     def close(self) -> None:
         self.inputs, self.outputs, self._sets, self._returned = {}, {}, (), None
