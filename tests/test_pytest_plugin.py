@@ -1,9 +1,17 @@
 """The plugin of pytest, in a project of its own."""
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
+
+import warpladder
+from tests.synthetic import made_runs
+from warpladder.dashboard.run.run import Run
+from warpladder.dashboard.text import summary
+from warpladder.pytest_plugin import Judge
 
 pytest_plugins = ["pytester"]
 
@@ -55,6 +63,38 @@ def test_a_function_that_became_slower_fails_against_the_baseline_with_its_ratio
     missing.stdout.fnmatch_lines(
         ["*has no run of test_mine.py test_mine_is_right_and_no_slower; record one with --warpladder-runs*"]
     )
+
+
+def judged(folder: Path, workloads: Sequence[str], **options: Any) -> list[str]:
+    """The labels of the runs of a test that records each workload by a call of its own."""
+    judge, labels = Judge("test_mine", folder, folder.parent / "before"), []
+
+    def measure(workload: str, *, label: str, data_dir: Path) -> Run:
+        labels.append(label)
+        return warpladder.open_run(
+            made_runs.write_host_run(data_dir, label.replace(" ", "-"), label=label, workloads=[workload])
+        )
+
+    for workload in workloads:
+        judge._judged(measure, workload, **options)
+    return labels
+
+
+def test_each_call_in_a_test_is_compared_with_the_same_call_of_the_session_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, "not_right", lambda run: "")  # the made runs have a cell that failed
+    of_calls = {"test_mine": "conv2d", "test_mine 2": "tensor_transpose", "by the user": "conv2d"}
+    for label, workload in of_calls.items():
+        made_runs.write_host_run(tmp_path / "before", label.replace(" ", "-"), label=label, workloads=[workload])
+    assert judged(tmp_path / "now", ["conv2d", "tensor_transpose"]) == ["test_mine", "test_mine 2"]
+    assert judged(tmp_path / "named", ["conv2d"], label="by the user") == ["by the user"]
+    with pytest.raises(
+        pytest.fail.Exception, match=r"have no cell in common.*; record the baseline again with --warpladder-runs"
+    ):
+        judged(tmp_path / "other", ["tensor_transpose"])
+    with pytest.raises(pytest.fail.Exception, match="has no run of test_mine 3"):
+        judged(tmp_path / "more", ["conv2d", "tensor_transpose", "conv2d"])
 
 
 @pytest.mark.parametrize("given", ["fail_abov=0.05", "fail_above='5%'", "0.05", "fail_above=-1", ""])

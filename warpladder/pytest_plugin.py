@@ -64,7 +64,7 @@ class Judge:
     """Measure in a test and judge the result: the fixture `warpladder`.
 
     Args:
-        label: of the runs, which names the test.
+        label: of the first run, which names the test; further runs of the test have their number after it.
         data_dir: folder for the runs.
         baseline: folder with the runs of an earlier session; None to verify only.
         fail_above: a slowdown fails only above this fraction.
@@ -72,6 +72,7 @@ class Judge:
 
     def __init__(self, label: str, data_dir: Path, baseline: Path | None, fail_above: float = 0.0) -> None:
         self._label, self._data_dir, self._baseline, self._fail_above = label, data_dir, baseline, fail_above
+        self._calls = 0
 
     def record(self, *declared: Any, **options: Any) -> "Run":
         """Record benchmarks as `warpladder.record` does, and judge the run."""
@@ -89,14 +90,16 @@ class Judge:
         from warpladder.dashboard.text import summary
 
         self._data_dir.mkdir(parents=True, exist_ok=True)
-        run = measure(*measured, **{"label": self._label, "data_dir": self._data_dir, **options})
+        self._calls += 1
+        label = options.get("label") or (self._label if self._calls == 1 else f"{self._label} {self._calls}")
+        run = measure(*measured, **{"data_dir": self._data_dir, **options, "label": label})
         if line := summary.not_right(run._run):
             pytest.fail(line, pytrace=False)
         if self._baseline:
-            self._against_baseline(run)
+            self._against_baseline(run, label)
         return run
 
-    def _against_baseline(self, run: "Run") -> None:
+    def _against_baseline(self, run: "Run", label: str) -> None:
         from warpladder.dashboard.compare import changes
         from warpladder.dashboard.compare.between_runs import Recordings
         from warpladder.dashboard.core import run_data
@@ -105,15 +108,18 @@ class Judge:
 
         assert self._baseline
         try:
-            before = store.find_run(self._label, [self._baseline])
+            before = store.find_run(label, [self._baseline])
         except store.StoreError:
             pytest.fail(
-                f"{self._baseline} has no run of {self._label}; record one with --warpladder-runs {self._baseline}",
+                f"{self._baseline} has no run of {label}; record one with --warpladder-runs {self._baseline}",
                 pytrace=False,
             )
         a, b = run_data.load(before), run_data.load(run._run)
         history = Recordings([self._baseline, self._data_dir], b.info)
-        comparison = changes.compare(changes.Side(a), changes.Side(b), changes.Options(), history)
+        try:
+            comparison = changes.compare(changes.Side(a), changes.Side(b), changes.Options(), history)
+        except changes.NotComparable as error:
+            pytest.fail(f"{error}; record the baseline again with --warpladder-runs {self._baseline}", pytrace=False)
         gate = compare.Gate(self._fail_above)
         if gate.failures(comparison) or gate.other_questions(comparison) or gate.unseen(comparison):
             pytest.fail(compare.render(comparison, a, b, gate, "table"), pytrace=False)
