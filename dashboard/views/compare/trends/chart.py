@@ -28,6 +28,7 @@ from warpladder.dashboard.views.compare.trends.query import (
     fails,
     short_hash,
 )
+from warpladder.data.words import counted
 
 _HEIGHT: Final = 300
 _LANE_PX: Final = 20
@@ -85,7 +86,7 @@ def _row(trends: Trends, series: Series) -> dict[str, Any]:
         "when": None,
         "step": math.nan,
         "step_interval": "",
-        "cause": "no change beyond noise" if len(series.points) > 1 else "one run",
+        "cause": "one run" if len(series.points) == 1 else "unknown" if series.is_unknown else "no change beyond noise",
     }
     if series.failing:
         row["when"] = trends.runs[series.failing[0][0]].started_at
@@ -283,6 +284,8 @@ def _title(trends: Trends, shown: Sequence[Series]) -> str:
     series = shown[0]
     if series.failing:
         return f"{series.name} {fails(series)}"
+    if not series.steps and series.is_unknown:
+        return f"{series.name}: too little is known to tell a change over {counted(len(series.points), 'run')}"
     if not series.steps:
         return f"{series.name}: no change beyond the noise over {len(series.points)} runs"
     step = series.steps[-1]

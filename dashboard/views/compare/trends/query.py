@@ -146,6 +146,11 @@ class Series:
         return tuple(each for each in self.failed if each[0] > self.last.run)
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether no two neighbouring points could be judged, so that a change would not be seen."""
+        return all(each.verdict == "unknown" for each in self.judged)
+
+    @property
     def name(self) -> str:
         several = f" on {self.gpus}" if self.gpus > 1 else ""
         return f"{name_of(self.variant, self.config)}{several}"
@@ -377,7 +382,7 @@ def sentence(trends: Trends) -> str:
         more = f" and {len(failing) - _MOST_FAILING} others fail" if len(failing) > _MOST_FAILING else ""
         rest = replace(trends, series=tuple(series for series in trends.series if not series.failing))
         return f"{words}{more}.{f' {sentence(rest)}' if rest.series else ''}"
-    if not changed and all(each.verdict == "unknown" for series in trends.series for each in series.judged):
+    if not changed and all(series.is_unknown for series in trends.series):
         return f"Too little is known to tell changes of {trends.workload} over {len(trends.runs)} runs: {_TO_TELL}."
     if not changed:
         return f"No variant of {trends.workload} changed by more than the noise over {len(trends.runs)} runs."

@@ -152,6 +152,8 @@ def test_where_nothing_tells_the_noise_nothing_is_told() -> None:
     assert sentence(found).startswith("Too little is known to tell changes of w over 3 runs: ")
     drawn = chart.trend(found, [series], Look("light", {}, "GPU", True))
     assert "How far two runs without a change differ is not known" in drawn.note
+    assert drawn.title.endswith("too little is known to tell a change over 3 runs")
+    assert chart.frame_of(found)["cause"].tolist() == ["unknown"]
 
 
 def test_a_variant_that_scatters_more_than_the_others_has_its_own_noise() -> None:
