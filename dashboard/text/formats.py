@@ -25,8 +25,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if hasattr(value, "to_json"):
-        return json.loads(value.to_json(orient="records"))
+    if hasattr(value, "to_dict"):  # a frame; its own `to_json` rounds to ten decimals, so that an error of 1e-12 would be 0
+        return _plain(value.astype(object).where(value.notna(), None).to_dict("records"))
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -1,11 +1,13 @@
 """What commands print as JSON, against the schemas of the docs."""
 
 import json
+import math
 import shlex
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -82,6 +84,20 @@ def test_the_findings_of_why_fit_their_schema() -> None:
     rows[0]["low"] = float("nan")
     found = fits("why", json_text({"run": "a", "experiments": rows, "findings": inside.facts(rows)}))
     assert (found["experiments"][0]["low"], found["findings"][0]["lines"]) == (None, "3")
+
+
+def test_a_frame_keeps_every_digit_and_what_is_not_known_is_null() -> None:
+    frame = pd.DataFrame(
+        {"error": [2.2e-16, math.nan, math.inf], "n": pd.array([1, None, 3], dtype="Int64"), "flag": [True, False, True],
+         "name": pd.Categorical(["a", None, "b"]), "flags": [("x",), (), ()]}
+    )  # fmt: skip
+    assert json.loads(json_text({"rows": frame})) == {
+        "rows": [
+            {"error": 2.2e-16, "n": 1, "flag": True, "name": "a", "flags": ["x"]},
+            {"error": None, "n": None, "flag": False, "name": None, "flags": []},
+            {"error": None, "n": 3, "flag": True, "name": "b", "flags": []},
+        ]
+    }
 
 
 @pytest.mark.slow
