@@ -1,6 +1,6 @@
-"""Seconds of the processor until a page is drawn for the first time, over the shipped runs: `python -m benchmarks.first_views [PAGE ...]`.
+"""Seconds of the processor until a section is drawn for the first time, over the shipped runs: `python -m benchmarks.first_views [SECTION ...]`.
 
-Each page has a process of its own, in which Home was drawn before, as in a server whose first page was Home. The pages that no shipped
+Each section has a process of its own, in which Home was drawn before, as in a server whose first page was Home. The sections that no shipped
 run has anything for show an import of the tests: a trace or a job. The seconds of the clock and of a browser's drawing are not counted.
 """
 
@@ -19,23 +19,25 @@ from streamlit.testing.v1 import AppTest
 from benchmarks.questions import import_fixture
 from tests.dashboard.pages import lead
 from warpladder.dashboard import ahead, server
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import store
 
 _ONE = "--one"
-#: Pages that no shipped run has anything for -> the import that they show.
-_OF_IMPORT: Final = {"time": "trace", "ranks": "job", "collectives": "job", "critical_path": "job"}
+#: What sections need that no shipped run has -> the import that they show.
+_OF_IMPORT: Final = {Need.OPERATORS: "trace", Need.JOB: "job"}
+_SECTIONS: Final = {section.name: section for view in VIEWS for section in view.sections}
 
 
-def main(pages: list[str]) -> None:
-    """Print a line for each page, and the seconds before the first page."""
-    for page in pages or [view.name for view in VIEWS]:
-        subprocess.run([sys.executable, "-m", "benchmarks.first_views", _ONE, page], check=True)
+def main(sections: list[str]) -> None:
+    """Print a line for each section, and the seconds before the first page."""
+    for name in sections or _SECTIONS:
+        subprocess.run([sys.executable, "-m", "benchmarks.first_views", _ONE, name], check=True)
 
 
-def measure(page: str) -> None:
-    """Draw Home, then the page twice, and print what each took."""
+def measure(name: str) -> None:
+    """Draw Home, then the section twice, and print what each took."""
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         store.LOCAL = Path(folder)  # type: ignore[misc]
@@ -48,13 +50,13 @@ def measure(page: str) -> None:
         home = AppTest.from_file(str(server.APP), default_timeout=600)
         home_s = [_drawn(home) for _ in range(2)]
         app = AppTest.from_file(str(server.APP), default_timeout=600)
-        lead(app, page)
-        if label := _OF_IMPORT.get(page):
+        lead(app, name)
+        if label := _OF_IMPORT.get(_SECTIONS[name].needs):
             import_fixture(Path(folder) / "imports", label)
             os.environ[runs.DATA_DIR_VARIABLE] = f"{folder}/imports"
             app.query_params["run"] = store.find_run(label, [Path(folder) / "imports"]).run_id
-        first, again = home_s if page == VIEWS[0].name else (_drawn(app), _drawn(app))
-    print(f"{page:14} first {first:5.2f} s, again {again:5.2f} s; ahead of all pages {before:5.2f} s", flush=True)
+        first, again = home_s if name == VIEWS[0].name else (_drawn(app), _drawn(app))
+    print(f"{name:14} first {first:5.2f} s, again {again:5.2f} s; ahead of all pages {before:5.2f} s", flush=True)
 
 
 def _drawn(app: AppTest) -> float:

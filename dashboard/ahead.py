@@ -11,9 +11,9 @@ from warpladder.dashboard.core import critical_path, lateness, run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui import recordings, runs
 from warpladder.dashboard.ui.template import blank
-from warpladder.dashboard.views.collectives import query as collectives
-from warpladder.dashboard.views.critical_path import query as paths
 from warpladder.dashboard.views.ranks import query as ranks
+from warpladder.dashboard.views.ranks.collectives import query as collectives
+from warpladder.dashboard.views.ranks.critical_path import query as paths
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.dashboard.views.trust import query as trust

@@ -1,6 +1,7 @@
 """The dashboard: `warpladder app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
 from collections.abc import Callable, Container
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +50,8 @@ def main() -> None:
 def _draw(view: View, has: Callable[[Need], bool]) -> None:
     """A section of the page, and what every page ends with."""
     section = widgets.heading(view, _sections(view, has))
+    if runs.chosen():  # the bar finds a run for the first section, where the address names none
+        runs.set_context(replace(runs.context(), need=section.needs))
     try:
         section.part("page").draw(widgets.run_of_page())
     except pages.Ended as ended:

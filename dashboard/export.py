@@ -21,14 +21,14 @@ from warpladder.dashboard.ui.paper import SCREEN, Paper
 from warpladder.dashboard.ui.tables import csv
 from warpladder.dashboard.ui.template import Chart, Look, Theme, look
 from warpladder.dashboard.ui.view import Section
-from warpladder.dashboard.views import VIEWS
+from warpladder.dashboard.views import EXPORTED
 from warpladder.data.names import PHASE
 from warpladder.errors import Error
 from warpladder.installation import ROOT
 
 REPORT: Final = "report.html"
 #: Topics of charts, in the order of `charts_of`.
-TOPICS: Final = tuple(dict.fromkeys(section.topic for view in VIEWS for section in view.sections if section.topic))
+TOPICS: Final = tuple(EXPORTED)
 
 
 #: Format of a table -> the ending of its files, and the text of a chart.
@@ -48,8 +48,7 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
         topics: of `TOPICS`, those that are wanted.
     """
     style = look(data, theme)
-    sections = [section for view in VIEWS for section in view.sections if section.topic in topics]
-    sections.sort(key=lambda section: TOPICS.index(section.topic))
+    sections = [section for topic, having in EXPORTED.items() if topic in topics for section in having]
     for of_run, group in groupby(sections, key=lambda section: section.of == "run"):
         together = list(group)
         for workload in ("",) if of_run else data.workloads:

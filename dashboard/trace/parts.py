@@ -46,8 +46,9 @@ _SLOW: Final = 1.5
 _FEWEST_STEPS: Final = 3
 #: From this part of the span on, a cause of idle time is shown beside others.
 _SHOWN: Final = 0.01
-#: Between what to do and the title of the page of the dashboard that shows it.
+#: Between what to do and the title of the page of the dashboard that shows it; between that title and the one of its section.
 IN_APP: Final = ": warpladder app, page "
+IN_PAGE: Final = ", section "
 _TIMELINE: Final = f"{IN_APP}Timeline"
 _WHILE_IDLE: Final = "what the host does while the device is idle"
 _OUTSIDE_OF_WORK: Final = "what the host does before and after the device work"

@@ -206,7 +206,7 @@ class Context:
     """The criteria by which the run of the page was chosen.
 
     Attributes:
-        need: what the page needs of a run.
+        need: what the section that the page shows needs of a run.
         every: all runs that can be shown.
     """
 

@@ -27,14 +27,12 @@ class Section:
         where: its folder below `views`, such as `time.operators`.
         title: title among the sections of its page.
         needs: what it needs of a run; the menu and the pages show it for runs that have it.
-        topic: topic of its charts in an export, which `export --topic` selects; empty where it has none.
         of: what its charts are of.
     """
 
     where: str
     title: str
     needs: Need = Need.TIMES
-    topic: str = ""
     of: Of = "run"
 
     @property

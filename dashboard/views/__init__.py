@@ -13,75 +13,84 @@ from warpladder.dashboard.ui.view import Section, View
 
 #: Groups of the menu -> the pages of each with their sections. The first page is the one that opens.
 GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
-    "": (View("Home", (Section("home", "Home", Need.NOTHING, topic="overview"),)),),
+    "": (View("Home", (Section("home", "Home", Need.NOTHING),)),),
     "Variants": (
+        View("Ladder", (Section("ladder", "Ladder", of="timing"), Section("ladder.roofline", "Roofline", of="workload"))),
         View(
-            "Ladder",
+            "Why",
             (
-                Section("ladder", "Ladder", topic="comparisons", of="timing"),
-                Section("ladder.roofline", "Roofline", topic="roofline", of="workload"),
+                Section("why", "Why faster", Need.KERNELS),
+                Section("why.experiments", "Experiments", Need.INSIDE),
+                Section("why.counters", "Counters", Need.COUNTERS),
+                Section("why.machine_code", "Machine code", Need.CODE),
+                Section("why.occupancy", "Occupancy", Need.CODE),
             ),
         ),
         View(
             "Sizes",
             (
-                Section("sizes", "Sizes", Need.SIZES, topic="comparisons", of="timing"),
-                Section("sizes.ship", "Which to ship", Need.SIZES, topic="comparisons", of="timing"),
+                Section("sizes", "Sizes", Need.SIZES, of="timing"),
+                Section("sizes.ship", "Which to ship", Need.SIZES, of="timing"),
             ),
         ),
-        View(
-            "Devices", (Section("devices", "Devices", Need.DEVICES), Section("devices.gpus", "GPUs", Need.GPUS, topic="gpus"))
-        ),
+        View("Devices", (Section("devices", "Devices", Need.DEVICES), Section("devices.gpus", "GPUs", Need.GPUS))),
         View("Compare", (Section("compare", "Compare", Need.PAIR), Section("compare.trends", "Trends", Need.HISTORY))),
         View(
             "Reports",
             (
                 Section("reports.published", "Published", Need.PUBLISHED),
-                Section("reports.details", "Details", Need.GPU_TIMES, topic="details"),
+                Section("reports.details", "Details", Need.GPU_TIMES),
             ),
         ),
-    ),
-    "Kernel": (
-        View(
-            "Why",
-            (
-                Section("why", "Why faster", Need.KERNELS),
-                Section("why.experiments", "Experiments", Need.INSIDE, topic="experiments"),
-                Section("why.counters", "Counters", Need.COUNTERS, topic="counters"),
-                Section("why.occupancy", "Occupancy", Need.CODE, topic="occupancy"),
-            ),
-        ),
-        View("Machine code", (Section("machine_code", "Machine code", Need.CODE, topic="code"),)),
     ),
     "Trace": (
         View(
             "Time",
             (
-                Section("time.operators", "Operators", Need.OPERATORS, topic="trace"),
-                Section("time.calls", "API & kernels", Need.CALLS, topic="trace"),
+                Section("time.operators", "Operators", Need.OPERATORS),
+                Section("time.calls", "API & kernels", Need.CALLS),
+                Section("time.transfers", "Transfers", Need.COPIES),
                 Section("time.forecast", "Forecast", Need.OPERATORS),
                 Section("time.picker", "Pick variants", Need.RANGES),
             ),
         ),
-        View("Timeline", (Section("timeline", "Timeline", Need.TRACE, topic="trace"),)),
-        View("Transfers", (Section("transfers", "Transfers", Need.COPIES, topic="trace"),)),
-    ),
-    "Job": (
+        View("Timeline", (Section("timeline", "Timeline", Need.TRACE),)),
         View(
             "Ranks",
             (
-                Section("ranks", "Ranks", Need.JOB, topic="job"),
-                Section("ranks.stragglers", "Stragglers", Need.JOB, topic="job"),
-                Section("ranks.job_kernels", "Kernels of ranks", Need.JOB, topic="job"),
+                Section("ranks", "Ranks", Need.JOB),
+                Section("ranks.stragglers", "Stragglers", Need.JOB),
+                Section("ranks.job_kernels", "Kernels of ranks", Need.JOB),
+                Section("ranks.collectives", "Collectives", Need.JOB),
+                Section("ranks.critical_path", "Critical path", Need.JOB),
             ),
         ),
-        View("Collectives", (Section("collectives", "Collectives", Need.JOB, topic="job"),)),
-        View("Critical path", (Section("critical_path", "Critical path", Need.JOB, topic="job"),)),
     ),
-    "Checks": (View("Trust", (Section("trust", "Trust", Need.NOTHING, topic="comparisons", of="timing"),)),),
+    "Checks": (View("Trust", (Section("trust", "Trust", Need.NOTHING, of="timing"),)),),
 }
 #: Every view in the order of the menu.
 VIEWS: Final[tuple[View, ...]] = tuple(chain.from_iterable(GROUPS.values()))
+_SECTIONS: Final = {section.where: section for view in VIEWS for section in view.sections}
+
+
+def _sections(*where: str) -> tuple[Section, ...]:
+    return tuple(map(_SECTIONS.__getitem__, where))
+
+
+#: Topics of an export -> the sections with its charts. Both stay in this order wherever the menu has a section.
+EXPORTED: Final[Mapping[str, tuple[Section, ...]]] = {
+    "overview": _sections("home"),
+    "comparisons": _sections("ladder", "sizes", "sizes.ship", "trust"),
+    "roofline": _sections("ladder.roofline"),
+    "gpus": _sections("devices.gpus"),
+    "details": _sections("reports.details"),
+    "experiments": _sections("why.experiments"),
+    "counters": _sections("why.counters"),
+    "occupancy": _sections("why.occupancy"),
+    "code": _sections("why.machine_code"),
+    "trace": _sections("time.operators", "time.calls", "timeline", "time.transfers"),
+    "job": _sections("ranks", "ranks.stragglers", "ranks.job_kernels", "ranks.collectives", "ranks.critical_path"),
+}
 #: Addresses that are no page -> the page and the section that they lead to: those of sections, and of pages of earlier versions.
 FORMER: Final[Mapping[str, tuple[str, str]]] = {
     "overview": ("home", ""),

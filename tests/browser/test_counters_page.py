@@ -1,4 +1,4 @@
-"""The page Counters in a real Chromium."""
+"""The section Counters in a real Chromium."""
 
 import re
 

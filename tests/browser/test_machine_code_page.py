@@ -1,4 +1,4 @@
-"""The page Machine code in a real Chromium."""
+"""The section Machine code in a real Chromium."""
 
 import re
 from collections.abc import Iterator

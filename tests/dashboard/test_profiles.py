@@ -14,8 +14,8 @@ from warpladder.dashboard.ui import widgets
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.home import page as home_page
 from warpladder.dashboard.views.home import query as home
-from warpladder.dashboard.views.transfers import chart as transfer_charts
-from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.dashboard.views.time.transfers import chart as transfer_charts
+from warpladder.dashboard.views.time.transfers import query as transfers
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.data.schema import TABLES

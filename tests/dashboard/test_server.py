@@ -235,6 +235,26 @@ def test_the_address_of_a_former_page_leads_to_its_section(server: Server) -> No
 
 
 @pytest.mark.parametrize(
+    ("address", "page"),
+    [
+        ("/machine_code?run=code&machine=difference&variant=v02_shared&a=cudnn", "why"),
+        ("/transfers?run=trace&workload=a%26b", "time"),
+        ("/collectives?run=job&groups=together", "ranks"),
+        ("/critical_path?run=job&iteration=3", "ranks"),
+        ("/critical_path", "ranks"),
+    ],
+)
+def test_the_addresses_of_pages_that_became_sections_lead_there_with_their_choices(
+    server: Server, address: str, page: str
+) -> None:
+    section, _, query = address[1:].partition("?")
+    answer = server.answer(address, "localhost")
+    led = f"/{page}?section={section}{'&' if query else ''}{query}"
+    assert (answer.status, answer.headers["Location"]) == (307, led)
+    assert server.status(led, "localhost") == 200
+
+
+@pytest.mark.parametrize(
     ("path", "to"),
     [
         ("/ladder/x?run=gpu", "/ladder"),

@@ -1,4 +1,4 @@
-"""The definitions of the pages Collectives and Kernels of ranks, row by row from the tables `collectives` and `rank_kernels`."""
+"""The definitions of the sections Collectives and Kernels of ranks, row by row from the tables `collectives` and `rank_kernels`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,7 +15,7 @@ _FACTORS: Final[Mapping[str, Callable[[int], float]]] = {
 
 
 def of_row(table: pd.DataFrame, row: Row) -> pd.DataFrame:
-    """The executions of one row of the page Collectives, with few sizes a group and kind."""
+    """The executions of one row of the section Collectives, with few sizes a group and kind."""
     size = table["bytes"] == (0 if pd.isna(row["bytes"]) else row["bytes"])
     return table[(table["group"] == row["group"]) & (table["collective"] == row["collective"]) & size]
 

@@ -1,4 +1,4 @@
-"""The figures of the page Occupancy, from the tables `launches` and `machine_code`, for compute capability 9.0."""
+"""The figures of the section Occupancy, from the tables `launches` and `machine_code`, for compute capability 9.0."""
 
 import math
 from collections.abc import Mapping

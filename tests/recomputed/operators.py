@@ -1,4 +1,4 @@
-"""The definitions of the page Operators, operator by operator from the tables `operations`, `kernels`, `memory_ops` and `api_calls`."""
+"""The definitions of the section Operators, operator by operator from the tables `operations`, `kernels`, `memory_ops` and `api_calls`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The definitions of the page Critical path, for jobs whose hosts run ahead: each work waits for the work of its rank that ended last before it."""
+"""The definitions of the section Critical path, for jobs whose hosts run ahead: each work waits for the work of its rank that ended last before it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

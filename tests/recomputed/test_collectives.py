@@ -1,4 +1,4 @@
-"""Every figure of the pages Collectives and Kernels of ranks, of tables made at random. No job ships."""
+"""Every figure of the sections Collectives and Kernels of ranks, of tables made at random. No job ships."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import pytest
 
 from tests.recomputed import collectives as jobs
 from tests.recomputed.test_cells import SEED
-from warpladder.dashboard.views.collectives import query as collectives
+from warpladder.dashboard.views.ranks.collectives import query as collectives
 from warpladder.dashboard.views.ranks.job_kernels import query as job_kernels
 
 RANKS = 6

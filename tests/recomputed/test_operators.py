@@ -1,4 +1,4 @@
-"""Every figure of the page Operators, of a real trace of PyTorch. No such trace ships."""
+"""Every figure of the section Operators, of a real trace of PyTorch. No such trace ships."""
 
 import random
 from pathlib import Path

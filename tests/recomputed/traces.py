@@ -1,4 +1,4 @@
-"""The definitions of the pages of traces: Timeline, API & kernels, Transfers, Pick variants."""
+"""The definitions of the pages of traces: Timeline, and of Time the sections API & kernels, Transfers, Pick variants."""
 
 import math
 import re

@@ -32,7 +32,7 @@ _NO_TEXT: Final = "the trace lacks its argument approximate, which is a text, an
 _MOST_LOOKED_AT: Final = 100
 _NO_OPERATOR: Final = "launched outside of any operator of PyTorch"
 _NO_LAUNCH: Final = "the trace lacks the launch, so that the operator is not known: profile from before the launch"
-_COPIES: Final = "a copy between host and device; the page Transfers shows it"
+_COPIES: Final = "a copy between host and device; the page Time, section Transfers, shows it"
 
 
 @dataclass(frozen=True)

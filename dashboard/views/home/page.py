@@ -25,7 +25,7 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.trace.lanes import build
-from warpladder.dashboard.trace.parts import IN_APP
+from warpladder.dashboard.trace.parts import IN_APP, IN_PAGE
 from warpladder.dashboard.ui import pages, recordings, rows, runs, state, widgets
 from warpladder.dashboard.ui.rows import Column
 from warpladder.dashboard.ui.text import plain
@@ -168,7 +168,7 @@ def _trace(run: store.Run) -> None:
         _told("", told.to_do, found.idle_sentence, told.steps)
         _findings(run)
     leads = {"time": "Time by kernel and operator →", "timeline": "Timeline →"}
-    leads |= {"transfers": "Copies →"} if "memory_ops" in run.tables else {}
+    leads |= {"time.transfers": "Copies →"} if "memory_ops" in run.tables else {}
     leads |= {"time.picker": "Compare its ranges as variants →"} if "ranges" in run.tables else {}
     with st.container(horizontal=True, gap="small"):
         for where, label in leads.items():
@@ -212,8 +212,8 @@ def _job(run: store.Run) -> None:
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(widgets.drawn(of_ranks.breakdown, runs.ask(run, ranks.breakdown), look))
     leads = {"ranks": "What a change would bring →", "ranks.stragglers": "Who is late, and in which steps →"}
-    leads |= {"collectives": "How fast the collectives are →"}
-    leads |= {"critical_path": "Which faster kernel would shorten a step →", "timeline": "Timeline of the ranks →"}
+    leads |= {"ranks.collectives": "How fast the collectives are →"}
+    leads |= {"ranks.critical_path": "Which faster kernel would shorten a step →", "timeline": "Timeline of the ranks →"}
     with st.container(horizontal=True, gap="small"):
         for where, label in leads.items():
             pages.link(where, label, **state.link())
@@ -227,12 +227,20 @@ def _told(heading: str, to_do: str, *sentences: str) -> None:
         for words in filter(None, sentences):
             st.markdown(plain(_capital(words)))
         words, _, page = to_do.partition(IN_APP)
-        title, _, cure = page.partition("; ")
-        where = next((view.name for view in VIEWS if view.title == title), "")
-        if where:
-            _fact("Next:", "; ".join(filter(None, (words, cure))), where, f"{title} →", **state.link())
+        named, _, cure = page.partition("; ")
+        title, _, section = named.partition(IN_PAGE)
+        if where := _place(title, section):
+            _fact("Next:", "; ".join(filter(None, (words, cure))), where, f"{section or title} →", **state.link())
         else:
             st.markdown(f"**Next:** {plain(to_do)}")
+
+
+def _place(title: str, section: str) -> str:
+    """The folder of a section, or of a page where no section is named; empty where no page has that title."""
+    view = next((view for view in VIEWS if view.title == title), None)
+    if view is None or not section:
+        return view.name if view else ""
+    return next(each.where for each in view.sections if each.title == section)
 
 
 def _capital(words: str) -> str:

@@ -16,7 +16,7 @@ from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.parts import IDLE, Parts, Steps, Told, about_kernels, advice
 from warpladder.dashboard.ui.text import apart
 from warpladder.dashboard.views.time.calls import query as calls
-from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.dashboard.views.time.transfers import query as transfers
 from warpladder.data import store, timeline
 from warpladder.data.arrays import NONE, Bools, lookup
 from warpladder.data.iterations import steps_of
@@ -45,7 +45,7 @@ class Profile:
         kernels: the longest kernels: `name` (short), `full_name`, `executions`, `total_ns`, `share_percent` of the kernels' time.
         kernel_ns: the time of all kernels in sum; of kernels that overlap, each counts.
         graphs: launches of graphs that were traced as a whole, and their time.
-        copies: copies, sets and migrations by kind, as the page Transfers has them.
+        copies: copies, sets and migrations by kind, as section Transfers of the page Time has them.
         steps: numbered steps; None without any.
         limits: what limits each kernel with counters, the longest first: `kernel`, `time_ns`, `limit`, `limit_percent`.
     """
@@ -62,7 +62,7 @@ class Profile:
 
 @once
 def profile(data: RunData) -> Profile:
-    """Sum a profile up, with the queries of the pages API & kernels, Transfers and Counters."""
+    """Sum a profile up, with the queries of the sections API & kernels, Transfers and Counters."""
     of_graphs = calls.summary(data, calls.GRAPHS) if calls.GRAPHS in calls.available(data) else pd.DataFrame()
     graphs = tuple(int(of_graphs[name].sum()) if len(of_graphs) else 0 for name in ("Instances", "Total Time (ns)"))
     kernels = _kernels(data, graphs[1])
@@ -146,7 +146,7 @@ def _about_copies(copies: pd.DataFrame, parts: Parts) -> str:
     hides = parts.times["compute_ns"] > parts.times["copies_ns"]
     beside = "a stream of their own hides them behind kernels" if hides else "kernels are too short to hide them, so copy less"
     cure = cures.get(memory if kind in ("h2d", "d2h") else "", beside)
-    return f"see what the copies cost: warpladder app, page Transfers; {cure}"
+    return f"see what the copies cost: warpladder app, page Time, section Transfers; {cure}"
 
 
 def _kernels(data: RunData, graphs_ns: int) -> pd.DataFrame:

@@ -111,7 +111,7 @@ def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
         elif step := queries.step_to(frame, name):
             pages.link("why", f"Why it is faster than {plain(step[0][0])} →", **place, why_a=step[0][0], why_b=name)
         if "machine_code" in run.tables:
-            pages.link("machine_code", "Machine code →", **place, variant=name)
+            pages.link("why.machine_code", "Machine code →", **place, variant=name)
         if (frame.loc[frame["variant"] == name, "kind"] == "cuda").any():
             pages.link("why.experiments", "Experiments →", **place, variant=name)
 

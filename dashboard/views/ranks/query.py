@@ -222,12 +222,12 @@ def _to_do(data: RunData, parts: Parts) -> str:
         return _ABOUT_LATE[cause].format(rank=late[0])
     if not parts.span_ns:
         return "no rank has device work: profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
-    critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Critical path"
+    critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Ranks, section Critical path"
     if len(ranks) == 1:
         executed = kernels.kernels(data, None)
         longest = executed[executed["kind"] == "compute"]["kernel"].head(1)
         critical = about_kernels(data, longest.iloc[0] if len(longest) else "")
-    collectives = "see which collectives take the time, and how fast they are: warpladder app, page Collectives"
+    collectives = "see which collectives take the time, and how fast they are: warpladder app, page Ranks, section Collectives"
     return advice(parts, steps(data), {"compute_ns": critical, "copies_ns": critical, "exposed_ns": collectives})
 
 

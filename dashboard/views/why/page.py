@@ -78,9 +78,9 @@ def _links(found: ListedRun, workload: str, a: str, b: str) -> None:
     place = {"run": found.name, "workload": workload}
     with st.container(horizontal=True, gap="small"):
         both = f"The instructions that differ, {plain(a)} and {plain(b)} →"
-        pages.link("machine_code", both, **place, machine="difference", variant=b, a=a)
-        pages.link("machine_code", f"Lines and instructions of {plain(a)} →", **place, variant=a)
-        pages.link("machine_code", f"… of {plain(b)} →", **place, variant=b)
+        pages.link("why.machine_code", both, **place, machine="difference", variant=b, a=a)
+        pages.link("why.machine_code", f"Lines and instructions of {plain(a)} →", **place, variant=a)
+        pages.link("why.machine_code", f"… of {plain(b)} →", **place, variant=b)
         pages.link("why.counters", "Counters →", **place)
 
 

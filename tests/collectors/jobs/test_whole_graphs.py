@@ -15,8 +15,8 @@ from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.text import compare_jobs
 from warpladder.dashboard.text.job import render
 from warpladder.dashboard.ui.template import Look
-from warpladder.dashboard.views.critical_path import query as critical_path
 from warpladder.dashboard.views.ranks import chart, query
+from warpladder.dashboard.views.ranks.critical_path import query as critical_path
 from warpladder.data import store
 
 _STEPS, _US = 4, 1000

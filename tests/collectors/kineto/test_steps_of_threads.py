@@ -13,8 +13,8 @@ from warpladder.dashboard.trace import picked
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.time.operators import query as operators
+from warpladder.dashboard.views.time.transfers import chart, query
 from warpladder.dashboard.views.timeline import selection
-from warpladder.dashboard.views.transfers import chart, query
 from warpladder.data import store
 from warpladder.data.naming import Naming
 

@@ -19,7 +19,7 @@ from warpladder.collectors.programs.profiled import Execution, NsightSystems
 from warpladder.collectors.programs.runner import Launch
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.trace.samples import extents
-from warpladder.dashboard.views.transfers.query import stages
+from warpladder.dashboard.views.time.transfers.query import stages
 from warpladder.data import store
 from warpladder.data.names import Source
 

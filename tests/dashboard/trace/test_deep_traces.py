@@ -23,12 +23,12 @@ from warpladder.dashboard.views.reports.details import phases
 from warpladder.dashboard.views.time.calls import query as trace_kernels
 from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.dashboard.views.time.picker import query
+from warpladder.dashboard.views.time.transfers import query as transfers
 from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.selection import ChosenEvent
-from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.dashboard.views.trust.query import rounds
 from warpladder.data import store
 

@@ -20,8 +20,8 @@ from warpladder.dashboard.trace.describe import describe, rounded
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.time.calls import chart as call_charts
 from warpladder.dashboard.views.time.calls import query as trace_sums
-from warpladder.dashboard.views.transfers import chart as charts
-from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.dashboard.views.time.transfers import chart as charts
+from warpladder.dashboard.views.time.transfers import query as transfers
 from warpladder.data import store
 from warpladder.data.arrays import NONE
 

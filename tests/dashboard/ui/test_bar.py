@@ -137,10 +137,10 @@ def test_the_menu_has_the_pages_that_apply_to_the_run(open_app: Open, folder: Pa
         app = open_app(folder, run=run)
         return list(app.session_state["pages in the menu"])
 
-    assert of("newer") == ["home", "ladder", "sizes", "devices", "compare", "reports", "why", "trust"]
+    assert of("newer") == ["home", "ladder", "why", "sizes", "devices", "compare", "reports", "trust"]
     assert of("host") == ["home", "ladder", "sizes", "devices", "reports", "trust"], "no other run of the host to compare with"
     assert of("products on a host") == ["home", "ladder", "sizes", "devices", "trust"], "no report on products"
-    assert of("trace") == ["home", "time", "timeline", "transfers", "trust"]
+    assert of("trace") == ["home", "time", "timeline", "trust"]
 
 
 def test_home_offers_other_workloads_only_where_the_device_has_some(open_app: Open, folder: Path, tmp_path: Path) -> None:

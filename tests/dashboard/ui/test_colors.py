@@ -15,7 +15,7 @@ from tests.dashboard.core.test_queries_cells import run_of, variant
 from tests.dashboard.trace.test_traces import stages_of
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import Look, Style, Theme, free_symbol, look
-from warpladder.dashboard.views.transfers import chart as trace_charts
+from warpladder.dashboard.views.time.transfers import chart as trace_charts
 from warpladder.data import store
 from warpladder.workloads import registry
 

@@ -1,4 +1,4 @@
-"""The page Stragglers on a made job."""
+"""The section Stragglers on a made job."""
 
 import math
 from pathlib import Path

@@ -14,7 +14,7 @@ from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.views.time.picker import query
-from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.dashboard.views.time.transfers import query as transfers
 from warpladder.data import store
 from warpladder.data.naming import Naming, NamingError
 

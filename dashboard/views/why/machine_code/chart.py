@@ -24,7 +24,7 @@ from warpladder.dashboard.ui.template import (
     text,
 )
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.views.machine_code import query
+from warpladder.dashboard.views.why.machine_code import query
 
 _ROW_PX: Final = 24
 _NAME_LENGTH: Final = 44

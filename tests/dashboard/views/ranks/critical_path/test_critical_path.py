@@ -1,4 +1,4 @@
-"""The page Critical path on simulated jobs."""
+"""The section Critical path on simulated jobs."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from warpladder.dashboard.core.critical_path import CriticalPath
 from warpladder.dashboard.core.critical_path.spans import Span
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.critical_path import chart as charts
-from warpladder.dashboard.views.critical_path import query as queries
+from warpladder.dashboard.views.ranks.critical_path import chart as charts
+from warpladder.dashboard.views.ranks.critical_path import query as queries
 from warpladder.data import store
 
 __all__ = ["open_app"]

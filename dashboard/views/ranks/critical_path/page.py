@@ -8,8 +8,8 @@ import streamlit as st
 from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.critical_path import chart as charts
-from warpladder.dashboard.views.critical_path import query as queries
+from warpladder.dashboard.views.ranks.critical_path import chart as charts
+from warpladder.dashboard.views.ranks.critical_path import query as queries
 from warpladder.data import store
 
 

@@ -18,7 +18,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, hatch, palette, text, ticks
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.views.collectives import query
+from warpladder.dashboard.views.ranks.collectives import query
 
 _MOST_BARS: Final = 12
 _NAME_CHARACTERS: Final = 44

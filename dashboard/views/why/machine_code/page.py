@@ -17,9 +17,9 @@ from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Theme, palette, tones
 from warpladder.dashboard.ui.text import cut, plain
-from warpladder.dashboard.views.machine_code import chart as charts
-from warpladder.dashboard.views.machine_code import query as queries
-from warpladder.dashboard.views.machine_code.query import Family, Kind, family
+from warpladder.dashboard.views.why.machine_code import chart as charts
+from warpladder.dashboard.views.why.machine_code import query as queries
+from warpladder.dashboard.views.why.machine_code.query import Family, Kind, family
 from warpladder.data import store
 from warpladder.data.naming import CellName
 
@@ -112,7 +112,6 @@ def draw(run: store.Run) -> None:
         workload = widgets.choose_workload(run, among=known)
         case = widgets.choose_case(run, workload, among=queries.cases(data, workload))
         topic = state.choose("machine", "Show", _TOPICS, style="segmented")
-    with widgets.controls():
         variant = queries.first_variant(data, workload, case)
         side = " of B" if topic == "difference" else ""
         chosen = _choose(data, workload, case, variant, ("variant", "config", "launch"), owner=f"{workload}|{case}", side=side)

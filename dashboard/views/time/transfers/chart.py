@@ -13,7 +13,7 @@ from warpladder.dashboard.core.traces import MEMORY_OPERATIONS, MIGRATIONS
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, hatch, text, ticks
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.views.transfers import query
+from warpladder.dashboard.views.time.transfers import query
 
 _MOST_BARS: Final = 12
 #: The plot in a window of 1024 pixels without the names of the bars, and a letter beside a bar.

@@ -12,7 +12,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.bars import LEGEND, add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
 from warpladder.dashboard.ui.text import apart, cut
-from warpladder.dashboard.views.critical_path import query
+from warpladder.dashboard.views.ranks.critical_path import query
 from warpladder.data.store import StoreError
 
 _LANE_PX: Final = 26

@@ -1,4 +1,4 @@
-"""The page Machine code, against a run that was written and counted by hand: queries, words, chart, export."""
+"""The section Machine code, against a run that was written and counted by hand: queries, words, chart, export."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +13,8 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.sass import Code, Unit
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.machine_code import chart, query
-from warpladder.dashboard.views.machine_code.query import Family, Kind, Row
+from warpladder.dashboard.views.why.machine_code import chart, query
+from warpladder.dashboard.views.why.machine_code.query import Family, Kind, Row
 from warpladder.data import store
 from warpladder.data.naming import CellName
 

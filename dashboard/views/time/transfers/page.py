@@ -5,8 +5,8 @@ from typing import Final
 import streamlit as st
 
 from warpladder.dashboard.ui import runs, widgets
-from warpladder.dashboard.views.transfers import chart as charts
-from warpladder.dashboard.views.transfers import query as queries
+from warpladder.dashboard.views.time.transfers import chart as charts
+from warpladder.dashboard.views.time.transfers import query as queries
 from warpladder.data import store
 
 _COLUMNS: Final = {

@@ -1,4 +1,4 @@
-"""The page Machine code through Streamlit's own test driver."""
+"""The section Machine code through Streamlit's own test driver."""
 
 import json
 from pathlib import Path
@@ -93,8 +93,8 @@ def test_a_library_without_code_has_its_kernels_and_what_records_them(open_app: 
 def test_a_run_without_code_leads_to_one_that_has_some(open_app: Open, folder: Path, tmp_path: Path) -> None:
     app = open_app(folder, "machine_code", run="times alone")
     assert "This run has no machine code." in words(app)
-    links = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "machine_code"]
-    assert "run=code" in links
+    links = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "why"]
+    assert "section=machine_code&run=code" in links
     made_runs.write(tmp_path, "alone", rounds=8, workloads=("conv2d",))
     app = open_app(tmp_path, "machine_code", run="alone")
     assert [block.value for block in app.main.code] == ["warpladder record conv2d"]

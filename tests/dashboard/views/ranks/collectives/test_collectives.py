@@ -16,7 +16,7 @@ from tests.synthetic import made_jobs, made_traces
 from tests.synthetic.made_jobs import BYTES, ITERATIONS, LATE, RANKS, TRANSFER_NS, wait_ns
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.collectives import chart, query
+from warpladder.dashboard.views.ranks.collectives import chart, query
 from warpladder.data import job_tables, store
 
 __all__ = ["open_app"]

@@ -7,8 +7,8 @@ import streamlit as st
 
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.collectives import chart as charts
-from warpladder.dashboard.views.collectives import query as queries
+from warpladder.dashboard.views.ranks.collectives import chart as charts
+from warpladder.dashboard.views.ranks.collectives import query as queries
 from warpladder.data import store
 
 _GROUPS: Final = {"together": "of equal size together", "each": "each"}

@@ -1,1 +1,0 @@
-"""What did the compiler make of each kernel?"""

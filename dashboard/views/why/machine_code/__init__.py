@@ -1,0 +1,1 @@
+"""What is each kernel compiled to?"""
