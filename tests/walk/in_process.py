@@ -10,6 +10,7 @@ from typing import Any, Final
 from streamlit.testing.v1 import AppTest
 
 from tests.dashboard.pages import lead
+from warpladder.dashboard.ui.pages import SECTION
 from warpladder.dashboard.ui.view import View
 from warpladder.dashboard.views import VIEWS
 
@@ -17,7 +18,7 @@ APP: Final = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 #: The choices that a page has whatever the run is: topics, metrics, scales. Those of workloads, cases and variants come from the run.
 OF_PAGE: Final = frozenset(
     [
-        "section",
+        SECTION,
         "topic",
         "show",
         "summary",
@@ -135,7 +136,7 @@ def _widgets(app: AppTest) -> dict[str, Any]:
 
 
 def _options(app: AppTest) -> Iterator[Option]:
-    """Key, text and place of each option that is not chosen."""
-    for key, widget in _widgets(app).items():
+    """Key, text and place of each option that is not chosen: those of the section before the next section."""
+    for key, widget in sorted(_widgets(app).items(), key=lambda each: each[0] == SECTION):
         for place, text in enumerate(widget.options):
             yield key, text, place

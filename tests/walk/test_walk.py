@@ -1,4 +1,4 @@
-"""Every page over every shipped run and over fresh runs of this machine; `make walk` chooses each option of each of them as well."""
+"""Every section over every shipped run and over fresh runs of this machine; `make walk` chooses each option of each of them as well."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,15 +40,16 @@ OF_OTHERS = ("home", "reports")
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["fresh", *SHIPPED])
-def test_every_page_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder: Path, name: str) -> None:
+def test_every_section_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder: Path, name: str) -> None:
     walk.problems.clear()
     for each in (each for each in listed(folder) if (each.run.path.name if each.shipped else "fresh") == name):
         for view in VIEWS:
             if view.name in OF_OTHERS and each.shipped and SHIPPED.index(name) % 3:
                 continue
-            app = walk.open(view, run=each.name)
-            walk.expect_content(app, view, each.name)
-            walk.next_option(app, view, each.name)
+            for section in view.applying(each.fits) or view.sections[:1]:
+                app = walk.open(view, run=each.name, section=section.name)
+                walk.expect_content(app, view, f"{section.name} {each.name}")
+                walk.next_option(app, view, each.name)
     assert walk.problems == []
 
 
