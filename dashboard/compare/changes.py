@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from warpladder.dashboard.compare.differences import Fact, facts, value_text
 from warpladder.dashboard.compare.in_rounds import InRounds
 from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
 from warpladder.dashboard.core import intervals
-from warpladder.dashboard.core.cell import Entry, Estimate, Timing, name_on
+from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, cells, in_timing, timings
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import significant
@@ -32,6 +32,7 @@ LOST = "lost"
 DISTRUSTED = "distrusted"
 _SKIPPED = "skipped"
 _MOST_NAMED = 3
+_UNKNOWN: Final = Estimate.unknown()
 
 
 @dataclass(frozen=True)
@@ -78,18 +79,15 @@ class LostCell(_Compared):
         return f"{self.status}: {self.detail}" if self.detail else self.status
 
 
-class SampledCell(NamedTuple):
-    """A cell with samples; `not_done` are the sources of findings that its work was not done, see `names.NOT_DONE`."""
+def _lost_cell(cell: Cell, status: str, detail: str, *, fails: bool) -> LostCell:
+    timing = Timing(cell.scope, cell.cache)
+    place = (cell.workload, cell.case, timing, cell.variant, cell.config, cell.gpus)
+    return LostCell(*place, cell.median_ns, status, detail, fails)
 
-    workload: str
-    cell: TimedCell
-    median_ns: Estimate
-    not_done: tuple[str, ...]
 
-    def lost(self, status: str, detail: str, *, fails: bool) -> LostCell:
-        """The cell of A, as B lost it."""
-        case, _, _, variant, config, gpus = self.cell
-        return LostCell(self.workload, case, self.cell.timing, variant, config, gpus, self.median_ns, status, detail, fails)
+def _not_done(cell: Cell) -> list[str]:
+    """The sources of findings that the work of a cell was not done."""
+    return [each for each in cell.flags if each in NOT_DONE]
 
 
 def loss_lines(lost: Iterable[LostCell]) -> list[tuple[bool, str]]:
@@ -153,7 +151,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Change(_Compared):
-    """A cell of both sides, with the variant and the config of B.
+    """A cell of both sides, with the variant and the config of B; without more than `of_a` one that nothing can judge.
 
     Attributes:
         of_a: the variant and the config of A.
@@ -170,16 +168,16 @@ class Change(_Compared):
     """
 
     of_a: tuple[str, str]
-    a_ns: Estimate
-    b_ns: Estimate
-    ratio: Estimate
-    shift: float
-    noise: float
-    same_source: bool
-    equal_code: bool
-    n: int
-    verdict: Verdict
-    least_effect: float
+    a_ns: Estimate = _UNKNOWN
+    b_ns: Estimate = _UNKNOWN
+    ratio: Estimate = _UNKNOWN
+    shift: float = math.nan
+    noise: float = math.nan
+    same_source: bool = False
+    equal_code: bool = False
+    n: int = 0
+    verdict: Verdict = "unknown"
+    least_effect: float = math.nan
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -231,7 +229,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     shared = [key for key in both if key not in undone]
     lost = (
         *_lost(a, b, (cell for key, cell in of_a.items() if key not in of_b), options),
-        *(of_a[key].lost(DISTRUSTED, ", ".join(of_b[key].not_done), fails=True) for key in undone),
+        *(_lost_cell(of_a[key], DISTRUSTED, ", ".join(_not_done(of_b[key])), fails=True) for key in undone),
     )
     if not shared and not any(each.judged for each in lost):
         for side in (a, b):
@@ -247,14 +245,14 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     differences = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
-        (each.workload, each.cell.case, name_on(*each.cell[3:]), each.cell.timing)
+        (each.workload, each.case, name_on(each.variant, each.config, each.gpus), Timing(each.scope, each.cache))
         for key, each in of_b.items()
         if key not in of_a
     )
     return Comparison(tuple(differences), tuple(sources), judged, lost, new)
 
 
-def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options) -> list[LostCell]:
+def _lost(a: Side, b: Side, cells_of_a: Iterable[Cell], options: Options) -> list[LostCell]:
     """How the cells of A ended that B has no times of, those on which a gate fails first.
 
     Of two variants, one that cannot run, or was not asked for in a case, is no loss.
@@ -266,20 +264,19 @@ def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options)
     for *key, config, status, detail in b.data.results[columns].fillna("").itertuples(index=False, name=None):
         results.setdefault((key[0], key[1], key[2]), {})[config] = status, detail
     lost = []
-    for each in cells_of_a:
-        workload, cell = each.workload, each.cell
-        if (workload, cell.variant) in specimens:
+    for cell in cells_of_a:
+        if (cell.workload, cell.variant) in specimens:
             continue
         variant = b.variant or cell.variant
-        of_b = results.get((workload, variant, cell.case), {})
+        of_b = results.get((cell.workload, variant, cell.case), {})
         ended = [result for config, result in of_b.items() if options.match == "best" or config == cell.config]
-        why = "" if ended else why_lost(b.data, workload, variant, cell.case)
+        why = "" if ended else why_lost(b.data, cell.workload, variant, cell.case)
         status, detail = next(
             (result for result in ended if result[0] != "ok"),
             (LOST, why or f"B has no times of {cell.scope} {cell.cache}"),
         )
         fails = status not in (LOST, _SKIPPED) or not (a.variant != b.variant or (options.partial and status == LOST))
-        lost.append(each.lost(status, detail, fails=fails))
+        lost.append(_lost_cell(cell, status, detail, fails=fails))
     return sorted(lost, key=lambda each: not each.fails)
 
 
@@ -295,10 +292,9 @@ def why_lost(b: RunData, workload: str, variant: str, case: str) -> str:
     return "not recorded in B"
 
 
-def _became_undone(before: Reading, after: Reading, of_a: SampledCell, of_b: SampledCell) -> bool:
+def _became_undone(before: Reading, after: Reading, of_a: Cell, of_b: Cell) -> bool:
     """Whether the work of a cell is not done in B, and was in A. With equal code, the ceilings differ, and not the work."""
-    sources = (each.source(cell.workload, cell.cell.variant) for each, cell in ((before, of_a), (after, of_b)))
-    return bool(of_b.not_done) and not of_a.not_done and len({*sources}) > 1
+    return bool(_not_done(of_b)) and not _not_done(of_a) and before.source(of_a) != after.source(of_b)
 
 
 def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
@@ -379,7 +375,7 @@ def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Serie
 _Key = tuple[str, str, str, str, str, str, int]
 
 
-def _timed(side: Side, other: Side, options: Options) -> Iterator[tuple[_Key, SampledCell]]:
+def _timed(side: Side, other: Side, options: Options) -> Iterator[tuple[_Key, Cell]]:
     data = reading(side.data).data
     every = cells(data)
     every = every[(every["n"] > 0) & (every["status"] == "ok")]
@@ -389,11 +385,10 @@ def _timed(side: Side, other: Side, options: Options) -> Iterator[tuple[_Key, Sa
     if options.match == "best":
         every = best_config(every)
     names = ["workload", *TimedCell._fields, "median_ns", "low_ns", "high_ns", "flags"]
-    for workload, *cell, median, low, high, flags in every[names].itertuples(index=False, name=None):
-        timed = TimedCell(*cell)._replace(gpus=int(cell[-1]))
-        matched = "" if side.variant and other.variant else timed.variant
-        key = (workload, *timed[:3], matched, "" if options.match == "best" else timed.config, timed.gpus)
-        yield key, SampledCell(workload, timed, Estimate(median, low, high), tuple(each for each in flags if each in NOT_DONE))
+    for cell in records(every[names]):
+        variant = "" if side.variant and other.variant else cell.variant
+        config = "" if options.match == "best" else cell.config
+        yield (cell.workload, cell.case, cell.scope, cell.cache, variant, config, cell.gpus), cell
 
 
 def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "pd.Series[bool]":
@@ -410,28 +405,28 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
 
 
 def _changes(
-    a: Reading, b: Reading, pairs: Iterable[tuple[SampledCell, SampledCell]], options: Options, history: History | None
+    a: Reading, b: Reading, pairs: Iterable[tuple[Cell, Cell]], options: Options, history: History | None
 ) -> tuple[Change, ...]:
     """The changes of pairs of cells, the slowest first."""
     known = [(each, _of_equal_code(a, b, *each)) for each in pairs]
     judge = _judge_of(a, b, [pair[1] for pair, is_equal in known if is_equal], options, history)
     changes = []
     for (of_a, of_b), equal in known:
-        workload, before, after = of_b.workload, of_a.cell, of_b.cell
-        same = a.source(workload, before.variant) == b.source(workload, after.variant)
-        judged, n = judge(workload, before, after, equal)
+        judged, n = judge(of_a, of_b, equal)
         change = Change(
-            workload,
-            after.case,
-            after.timing,
-            *after[3:],
-            of_a=(before.variant, before.config),
+            of_b.workload,
+            of_b.case,
+            Timing(of_b.scope, of_b.cache),
+            of_b.variant,
+            of_b.config,
+            of_b.gpus,
+            of_a=(of_a.variant, of_a.config),
             a_ns=of_a.median_ns,
             b_ns=of_b.median_ns,
             ratio=judged.ratio,
             shift=judged.shift,
             noise=judged.noise,
-            same_source=same,
+            same_source=a.source(of_a) == b.source(of_b),
             equal_code=equal,
             n=n,
             verdict=judged.verdict,
@@ -441,41 +436,35 @@ def _changes(
     return tuple(sorted(changes, key=lambda each: slowness(each.verdict, each.ratio)))
 
 
-def _of_equal_code(a: Reading, b: Reading, of_a: SampledCell, of_b: SampledCell) -> bool:
+def _of_equal_code(a: Reading, b: Reading, of_a: Cell, of_b: Cell) -> bool:
     """Whether the source of both cells is known and equal, and their variant and config are."""
-    source = b.source(of_b.workload, of_b.cell.variant)
-    return (
-        bool(source)
-        and a.source(of_a.workload, of_a.cell.variant) == source
-        and (of_a.cell.variant, of_a.cell.config) == (of_b.cell.variant, of_b.cell.config)
-    )
+    same_cell = (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
+    return same_cell and a.source(of_a) == b.source(of_b) != ""
 
 
-#: Judges cells of a workload, of A and of B, given whether they are of equal code; with the samples of the smaller side.
-_Judge = Callable[[str, TimedCell, TimedCell, bool], tuple[Judgement, int]]
+#: Judges a cell of A and one of B, given whether they are of equal code; with the samples of the smaller side.
+_Judge = Callable[[Cell, Cell, bool], tuple[Judgement, int]]
 
 
-def _judge_of(a: Reading, b: Reading, equal: Sequence[SampledCell], options: Options, history: History | None) -> _Judge:
+def _judge_of(a: Reading, b: Reading, equal: Sequence[Cell], options: Options, history: History | None) -> _Judge:
     if options.in_rounds:
-        versions = InRounds(a, b, [(each.workload, each.cell) for each in equal])
-        return lambda workload, of_a, of_b, is_equal: versions.judge(workload, of_a, of_b, options.smallest, equal=is_equal)
+        versions = InRounds(a, b, equal)
+        return lambda of_a, of_b, is_equal: versions.judge(of_a, of_b, options.smallest, equal=is_equal)
     if a.data.info["run_id"] == b.data.info["run_id"]:
-        return lambda workload, of_a, of_b, is_equal: _within(a, b, workload, of_a, of_b, options)
+        return lambda of_a, of_b, _: _within(a, b, of_a, of_b, options)
     return _between(a, b, options, history)
 
 
-def _within(
-    a: Reading, b: Reading, workload: str, before: TimedCell, after: TimedCell, options: Options
-) -> tuple[Judgement, int]:
+def _within(a: Reading, b: Reading, before: Cell, after: Cell, options: Options) -> tuple[Judgement, int]:
     """Two cells of one run, compared round by round; and the samples of the smaller side."""
-    ratio = paired_ratio(b.durations(workload, after), a.durations(workload, before))
-    noise = max(a.noise(workload, before), b.noise(workload, after))
+    ratio = paired_ratio(b.durations(after), a.durations(before))
+    noise = max(a.noise(before), b.noise(after))
     verdict = between_runs.judge(ratio.estimate, noise, options.smallest, n=ratio.n, equal=False)
     return Judgement(ratio.estimate, noise, verdict), ratio.n
 
 
 def _between(a: Reading, b: Reading, options: Options, history: History | None) -> _Judge:
-    """The comparison of cells of two runs: of a workload, the cells, and whether they are of equal code."""
+    """The comparison of cells of two runs."""
     apart = intervals.differ(*(each.data.info["collector"] for each in (a, b)))
 
     @functools.cache
@@ -484,9 +473,9 @@ def _between(a: Reading, b: Reading, options: Options, history: History | None) 
         machine = functools.cache(lambda: Machine(runs(workload), timing, gpus, absolute=absolute))
         return Pair(a.medians(workload), b.medians(workload), timing, gpus, machine, absolute=absolute)
 
-    def judged(workload: str, of_a: TimedCell, of_b: TimedCell, equal: bool) -> tuple[Judgement, int]:
-        before, after = a.level(workload, of_a), b.level(workload, of_b)
-        found = pair(workload, *timing_group(of_b)).judge(before, after, of_b, options.smallest, equal=equal)
+    def judged(of_a: Cell, of_b: Cell, equal: bool) -> tuple[Judgement, int]:
+        before, after, timed = a.level(of_a), b.level(of_b), TimedCell.of(of_b)
+        found = pair(of_b.workload, *timing_group(timed)).judge(before, after, timed, options.smallest, equal=equal)
         if of_b.scope == "device" and apart:
             found = found._replace(noise=math.nan, verdict="unknown")
         return found, min(before.n, after.n)

@@ -14,7 +14,7 @@ import numpy as np
 from warpladder.dashboard.compare import between_runs
 from warpladder.dashboard.compare.between_runs import FEWEST, Judgement, tails_of
 from warpladder.dashboard.compare.levels import Reading, TimedCell, timing_group
-from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cell import Cell, Estimate
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data.arrays import Floats
 from warpladder.data.statistics import median_interval
@@ -28,38 +28,40 @@ class InRounds:
 
     Args:
         a, b: the versions, with equal names of cells.
-        equal: workload and cell of equal code in both.
+        equal: the cells of equal code in both.
     """
 
-    def __init__(self, a: Reading, b: Reading, equal: Iterable[tuple[str, TimedCell]]) -> None:
+    def __init__(self, a: Reading, b: Reading, equal: Iterable[Cell]) -> None:
         self._a, self._b = a, b
         self._excess: dict[object, dict[tuple[str, TimedCell], float]] = {}
-        for workload, cell in equal:
-            logs = self._logs(workload, cell, cell)
+        for cell in equal:
+            logs = self._logs(cell, cell)
             if len(logs) >= MIN_SAMPLES:
                 middle, low, high = median_interval(logs)
                 excess = (middle / between_runs.MOST_OVER_DEVIATION) ** 2 - ((high - low) / 2 / _HALF) ** 2
-                self._excess.setdefault(timing_group(cell), {})[workload, cell] = excess
+                timed = TimedCell.of(cell)
+                self._excess.setdefault(timing_group(timed), {})[cell.workload, timed] = excess
 
-    def _logs(self, workload: str, of_a: TimedCell, of_b: TimedCell) -> Floats:
+    def _logs(self, of_a: Cell, of_b: Cell) -> Floats:
         """The logarithm of the ratio in each round that both cells have."""
-        ratios = self._b.durations(workload, of_b) / self._a.durations(workload, of_a)
+        ratios = self._b.durations(of_b) / self._a.durations(of_a)
         return np.log(ratios.dropna().to_numpy())
 
-    def judge(self, workload: str, of_a: TimedCell, of_b: TimedCell, smallest: float, *, equal: bool) -> tuple[Judgement, int]:
+    def judge(self, of_a: Cell, of_b: Cell, smallest: float, *, equal: bool) -> tuple[Judgement, int]:
         """The verdict about a cell, and its rounds."""
-        logs = self._logs(workload, of_a, of_b)
+        logs = self._logs(of_a, of_b)
         if len(logs) < MIN_SAMPLES:
             return Judgement(Estimate.unknown(), math.nan, "unknown"), len(logs)
         middle, low, high = median_interval(logs)
-        between = self._between_copies(workload, of_b)
+        between = self._between_copies(of_b)
         below, above = (math.hypot(each, _HALF * between) for each in (middle - low, high - middle))
         ratio = Estimate(middle, middle - below, middle + above).map(math.exp)
         noise = math.exp(tails_of(of_b.scope) * (below if middle > 0 else above))
         return Judgement(ratio, noise, between_runs.judge(ratio, noise, smallest, n=len(logs), equal=equal)), len(logs)
 
-    def _between_copies(self, workload: str, cell: TimedCell) -> float:
+    def _between_copies(self, cell: Cell) -> float:
         """The standard deviation between copies of the same code, beyond the errors of their own rounds, of logarithms. With it, three
         quarters of the other cells of equal code lie where those of a normal distribution do; 0 where fewer than three tell it."""
-        others = [each for key, each in self._excess.get(timing_group(cell), {}).items() if key != (workload, cell)]
+        timed = TimedCell.of(cell)
+        others = [each for key, each in self._excess.get(timing_group(timed), {}).items() if key != (cell.workload, timed)]
         return math.sqrt(max(float(np.quantile(others, between_runs.MOST)), 0.0)) if len(others) >= FEWEST else 0.0

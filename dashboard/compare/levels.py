@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from warpladder.dashboard.compare.within_run import CaseTimes
 from warpladder.dashboard.core import intervals
-from warpladder.dashboard.core.cell import Entry, Estimate, Timing
+from warpladder.dashboard.core.cell import Cell, Estimate, Timing
 from warpladder.dashboard.core.cells import cells, in_timing
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, RunData
@@ -342,6 +342,10 @@ class TimedCell(NamedTuple):
     config: str
     gpus: int
 
+    @classmethod
+    def of(cls, cell: Cell) -> "TimedCell":
+        return cls(*(getattr(cell, name) for name in cls._fields))
+
     @property
     def timing(self) -> Timing:
         return Timing(self.scope, self.cache)
@@ -474,28 +478,28 @@ class Reading:
     _times: dict[tuple[str, str, str, str, int], CaseTimes] = field(default_factory=dict)
     _medians: dict[tuple[str, Timing | None], Medians] = field(default_factory=dict)
 
-    def durations(self, workload: str, cell: TimedCell) -> "pd.Series[float]":
+    def durations(self, cell: Cell) -> "pd.Series[float]":
         """Durations of a cell in nanoseconds, by round."""
-        rounds = self.data.rounds(workload, cell.case, cell.scope, cell.cache)
-        return rounds[Entry(cell.variant, cell.config, cell.gpus, 0)]
+        return self.data.rounds(cell.workload, cell.case, cell.scope, cell.cache)[cell.entry]
 
-    def noise(self, workload: str, cell: TimedCell) -> float:
+    def noise(self, cell: Cell) -> float:
         """The noise floor of a cell, from the baseline's two copies on as many ranks."""
-        where, ranks = (workload, cell.case, cell.scope, cell.cache), max(cell.gpus, 1)
+        where, ranks = (cell.workload, cell.case, cell.scope, cell.cache), max(cell.gpus, 1)
         if (*where, ranks) not in self._times:
             rounds = self.data.rounds(*where)
             same = {entry: rounds[entry] for entry in rounds if max(entry.gpus, 1) == ranks}
-            self._times[*where, ranks] = CaseTimes(same, self.data.hosts(workload))
+            self._times[*where, ranks] = CaseTimes(same, self.data.hosts(cell.workload))
         return self._times[*where, ranks].noise(cell.variant)
 
-    def level(self, workload: str, cell: TimedCell) -> Level:
+    def level(self, cell: Cell) -> Level:
         """The level of a cell."""
-        medians = self.medians(workload, cell.timing)
-        return medians.levels.at(medians.places[cell])
+        timed = TimedCell.of(cell)
+        medians = self.medians(cell.workload, timed.timing)
+        return medians.levels.at(medians.places[timed])
 
-    def source(self, workload: str, variant: str) -> str:
-        """Hash of a variant's source; empty where no source was recorded."""
-        return self.medians(workload).sources.get(variant, "")
+    def source(self, cell: Cell) -> str:
+        """Hash of the source of a cell's variant; empty where no source was recorded."""
+        return self.medians(cell.workload).sources.get(cell.variant, "")
 
     def medians(self, workload: str, timing: Timing | None = None) -> Medians:
         """The medians of a workload, as `levels.medians` reads them, including the samples that ranks took together.

@@ -1,7 +1,7 @@
 """The variants that two devices have in common, with the winners of each case on both; and the names of the devices."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import nan
@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.compare import levels
-from warpladder.dashboard.compare.levels import TimedCell
 from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells, doubt, in_order
@@ -149,13 +148,13 @@ def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideB
         contests += _contests(a, b, timing, of_case)
     # A peer can be in the contests of two precisions; the first one, its own, counts.
     wins = {(each.case, name): on for each in reversed(contests) for name, on in _wins(each)}
-    ratio, source = ratios(a, b, workload), [levels.reading(data).medians(workload, timing).sources for data in (a, b)]
+    before, after = levels.reading(a), levels.reading(b)
     pairs = tuple(
         Pair(
             one,
             other,
-            ratio(one, other),
-            source[0][one.variant] == source[1][one.variant],
+            ratio(a, b, one, other),
+            before.source(one) == after.source(other),
             wins.get((one.case, one.variant), ""),
         )
         for one, other in common
@@ -242,14 +241,9 @@ def _wins(contest: Contest) -> Iterator[tuple[str, str]]:
         yield name, "both" if on_a and on_b else "A" if on_a else "B"
 
 
-def ratios(a: RunData, b: RunData, workload: str) -> Callable[[Cell, Cell], Estimate]:
+def ratio(a: RunData, b: RunData, one: Cell, other: Cell) -> Estimate:
     """The time of a cell on B over that on A."""
-
-    def level(data: RunData, cell: Cell) -> levels.Level:
-        key = TimedCell(cell.case, cell.scope, cell.cache, cell.variant, cell.config, cell.gpus)
-        return levels.reading(data).level(workload, key)
-
-    return lambda one, other: levels.ratio(level(a, one), level(b, other))
+    return levels.ratio(levels.reading(a).level(one), levels.reading(b).level(other))
 
 
 def devices_of(a: RunData, b: RunData, found: SideBySide) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 """Compares two versions of a file in one run of `record --against`: A is the other version, whose variants are named `NAME@VERSION`, and B
 the file's own."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -146,19 +145,6 @@ def _failed(before: RunData, own: RunData) -> Iterator[tuple[Change, LostCell]]:
     for *cell, status, detail in failed[[*_CELL, "status", "detail"]].itertuples(index=False, name=None):
         if tuple(cell) in right:
             workload, variant, config, case = cell
-            where, nothing = (workload, case, Timing("", ""), variant, config, 0), Estimate.unknown()
-            change = Change(
-                *where,
-                of_a=(variant, config),
-                a_ns=nothing,
-                b_ns=nothing,
-                ratio=nothing,
-                shift=math.nan,
-                noise=math.nan,
-                same_source=False,
-                equal_code=False,
-                n=0,
-                verdict="unknown",
-                least_effect=math.nan,
-            )
-            yield change, LostCell(*where, nothing, f"{status} in A", detail, fails=False)
+            where = (workload, case, Timing("", ""), variant, config, 0)
+            lost = LostCell(*where, Estimate.unknown(), f"{status} in A", detail, fails=False)
+            yield Change(*where, of_a=(variant, config)), lost

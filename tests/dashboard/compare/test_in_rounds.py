@@ -10,6 +10,7 @@ import pytest
 
 from warpladder.dashboard.compare.in_rounds import InRounds
 from warpladder.dashboard.compare.levels import TimedCell
+from warpladder.dashboard.core.cell import Cell
 
 MINE = TimedCell("n=1", "operation", "hot", "mine", "", 0)
 #: Cells of equal code.
@@ -28,8 +29,8 @@ class Durations:
             cell: pd.Series(1e6 * ns * LOAD[:rounds] * row) for (cell, ns), row in zip(cells.items(), scatter, strict=True)
         }
 
-    def durations(self, workload: str, cell: TimedCell) -> "pd.Series[float]":
-        return self._times[cell]
+    def durations(self, cell: Cell) -> "pd.Series[float]":
+        return self._times[TimedCell.of(cell)]
 
 
 def judge(mine: float, copies: float = 1.0, *, equal: bool = False, rounds: int = ROUNDS, smallest: float = 0.01) -> Any:
@@ -37,7 +38,8 @@ def judge(mine: float, copies: float = 1.0, *, equal: bool = False, rounds: int 
     of_a = Durations(dict.fromkeys((MINE, *COPIES), 1.0), 2, rounds)
     of_b = Durations({MINE: mine, **dict.fromkeys(COPIES, copies)}, 3, rounds)
     versions: Any = (of_a, of_b)
-    return InRounds(*versions, [("w", cell) for cell in COPIES]).judge("w", MINE, MINE, smallest, equal=equal)[0]
+    own, *others = (Cell(workload="w", **cell._asdict()) for cell in (MINE, *COPIES))
+    return InRounds(*versions, others).judge(own, own, smallest, equal=equal)[0]
 
 
 @pytest.mark.parametrize(("mine", "verdict"), [(1.0, "tied"), (1.05, "slower"), (0.95, "faster"), (1.004, "tied")])
