@@ -77,12 +77,14 @@ class Contest:
 
     Attributes:
         rivals: how many variants compete.
+        of_rungs: whether they are the rungs, and peers do not compete.
         both: the variant that wins on both devices, the fastest one of several; empty where the winners differ beyond the noise.
     """
 
     case: str
     precision: str
     rivals: int
+    of_rungs: bool
     a: Outcome
     b: Outcome
     both: str
@@ -222,7 +224,7 @@ def _contests(a: RunData, b: RunData, timing: Timing, good: Sequence[tuple[Cell,
         of_a, of_b = (_outcome(data, timing, cells) for data, cells in zip((a, b), zip(*pairs, strict=True), strict=True))
         times = {one.variant: one.median_ns.value * other.median_ns.value for one, other in pairs}
         shared = [name for name in names if name in of_a.winners and name in of_b.winners]
-        yield Contest(case, precision, len(names), of_a, of_b, min(shared, key=times.__getitem__, default=""))
+        yield Contest(case, precision, len(names), len(rungs) > 1, of_a, of_b, min(shared, key=times.__getitem__, default=""))
 
 
 def _outcome(data: RunData, timing: Timing, cells: Sequence[Cell]) -> Outcome:
@@ -311,17 +313,22 @@ def one_sided(found: SideBySide) -> list[OneSided]:
 
 
 def losers(found: Sequence[OneSided], devices: tuple[str, str]) -> str:
-    """`v14 wins on the H200 and is 0.972 % slower than v12 on the H100, n=4096`; of several, their number and the largest loss."""
+    """`v14 is first or tied on the H200 and 0.972 % slower than v12 on the H100, n=4096`; of several, their number and the largest loss."""
     if not found:
-        return f"No variant wins on one of the {devices[0]} and the {devices[1]} and loses on the other"
+        return f"No variant is first or tied on one of the {devices[0]} and the {devices[1]} and slower on the other"
     loss = _loss(found[0], devices, f", {found[0].case}")
-    return loss if len(found) == 1 else f"{len(found)} wins on one device are losses on the other; the largest: {loss}"
+    return (
+        loss
+        if len(found) == 1
+        else f"{len(found)} that are first or tied on one device are slower on the other; the most: {loss}"
+    )
 
 
 def _loss(lost: OneSided, devices: tuple[str, str], where: str = "") -> str:
     won_on, lost_on = devices if lost.wins == "A" else reversed(devices)
     source = "" if lost.same_source else ", with another source"
-    return f"{lost.variant} wins on the {won_on} and is {slower(lost.behind)} slower than {lost.to} on the {lost_on}{where}{source}"
+    slow = f"{slower(lost.behind)} slower than {lost.to} on the {lost_on}"
+    return f"{lost.variant} is first or tied on the {won_on} and {slow}{where}{source}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.compare.side_by_side import Contest, OneSided, Pair, SideBySide, slower
+from warpladder.dashboard.compare.side_by_side import Contest, OneSided, Outcome, Pair, SideBySide, slower
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Cell, Estimate
 from warpladder.dashboard.core.cells import measured
@@ -69,7 +69,8 @@ def _ceiling(data: RunData, name: str) -> tuple[float, str]:
 
 
 def headline(contests: Sequence[Contest], pairs: Mapping[str, Pair], devices: tuple[str, str]) -> str:
-    """`v12 wins on both and takes 0.830 times as long on the H200 as on the H100`; with several precisions a short clause for each.
+    """`v12 is the fastest rung on both and takes 0.830 times as long on the H200 as on the H100`; with several precisions a short clause
+    for each.
 
     Args:
         contests: of one case.
@@ -80,8 +81,9 @@ def headline(contests: Sequence[Contest], pairs: Mapping[str, Pair], devices: tu
         if contest.both:
             return _takes(contest, pairs, devices, wins=contest.rivals > 1, brief=len(contests) > 1)
         a, b = contest.a, contest.b
-        on_b = f"{a.winner} wins on the {devices[0]} and is {slower(b.behind[a.winner])} slower than {b.winner} on the {devices[1]}"
-        return f"{on_b}, which is {slower(a.behind[b.winner])} slower on the {devices[0]}"
+        won = f"{a.winner} {_is_fastest(contest, a)} on the {devices[0]}"
+        lost = f"{slower(b.behind[a.winner])} slower than {b.winner} on the {devices[1]}"
+        return f"{won} and {lost}, which is {slower(a.behind[b.winner])} slower on the {devices[0]}"
 
     return _clauses(contests, result)
 
@@ -120,12 +122,22 @@ def _clauses(contests: Sequence[Contest], words: Callable[[Contest], str]) -> st
 def _takes(
     contest: Contest, pairs: Mapping[str, Pair], devices: tuple[str, str], *, wins: bool = False, brief: bool = False
 ) -> str:
-    """The ratio of the variant that wins on both, or else of the winner on A."""
+    """The ratio of the variant that wins on both, or else of the winner on A.
+
+    Args:
+        wins: whether it is told that it wins.
+        brief: the clause is one of several, and leaves out device A.
+    """
     name = contest.both or contest.a.winner
-    times = significant(pairs[name].ratio.value)
-    if brief:
-        return f"{name} {'wins on both and ' if wins else ''}takes {times} times as long on the {devices[1]}"
-    return f"{name} {'wins on both and ' if wins else ''}takes {times} times as long on the {devices[1]} as on the {devices[0]}"
+    won = f"{_is_fastest(contest, contest.a, contest.b)} on both and " if wins else ""
+    beside = "" if brief else f" as on the {devices[0]}"
+    return f"{name} {won}takes {significant(pairs[name].ratio.value)} times as long on the {devices[1]}{beside}"
+
+
+def _is_fastest(contest: Contest, *outcomes: Outcome) -> str:
+    """`is the fastest rung`, or where an outcome has ties `is the fastest rung, or tied with it,`."""
+    tied = ", or tied with it," if any(each.ties for each in outcomes) else ""
+    return f"is the fastest{' rung' if contest.of_rungs else ''}{tied}"
 
 
 def frame_of_losers(found: Iterable[OneSided], devices: tuple[str, str]) -> pd.DataFrame:

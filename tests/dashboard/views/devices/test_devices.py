@@ -49,10 +49,10 @@ def test_rungs_stand_before_peers_with_the_ratio_of_their_times(found: side_by_s
 def test_the_headline_names_the_winner_of_both_or_the_two_winners(found: side_by_side.SideBySide) -> None:
     assert (
         queries.headline(*of_case(found, "n=2"), NAMES)
-        == "v03 wins on both and takes 0.830 times as long on the H200 as on the H100"
+        == "v03 is the fastest rung on both and takes 0.830 times as long on the H200 as on the H100"
     )
     differ = queries.headline(*of_case(found, "n=1"), NAMES)
-    assert differ.startswith("v03 wins on the H100 and is ") and differ.endswith(" slower on the H100")
+    assert differ.startswith("v03 is the fastest rung on the H100 and ") and differ.endswith(" slower on the H100")
     percents = [float(part.split(" %")[0].split()[-1]) for part in differ.split(" slower")[:2]]
     assert percents == pytest.approx([10, 100], rel=0.02)
     assert (
@@ -64,6 +64,9 @@ def test_the_headline_names_the_winner_of_both_or_the_two_winners(found: side_by
 def test_a_rung_within_the_noise_of_the_fastest_wins_too(found: side_by_side.SideBySide) -> None:
     (contest,) = of_case(found, "n=3")[0]
     assert set(contest.b.winners) == {"v02", "v03"} and contest.a.winners == ("v03",)
+    assert queries.headline(*of_case(found, "n=3"), NAMES).startswith(
+        "v03 is the fastest rung, or tied with it, on both and takes"
+    )
     assert contest.both == "v03", "it wins on both, whichever of the two has the lesser median on B"
     assert {pair.a.variant: pair.wins for pair in found.pairs if pair.a.case == "n=3"} == {
         "v01": "",
@@ -83,8 +86,13 @@ def test_each_variant_that_wins_on_one_and_loses_on_the_other_is_named_with_its_
     for each, truth in zip(sided, (2.0, 1.1, 1.025), strict=True):
         assert each.behind.low < each.behind.value < each.behind.high
         assert each.behind.value == pytest.approx(truth, rel=3e-3)
-    assert side_by_side.losers(sided[2:], NAMES).startswith("v02 wins on the H200 and is 2.")
-    assert side_by_side.losers([], NAMES) == "No variant wins on one of the H100 and the H200 and loses on the other"
+    assert side_by_side.losers(sided[2:], NAMES).startswith("v02 is first or tied on the H200 and 2.")
+    assert side_by_side.losers(sided, NAMES).startswith(
+        "3 that are first or tied on one device are slower on the other; the most: v02"
+    )
+    assert (
+        side_by_side.losers([], NAMES) == "No variant is first or tied on one of the H100 and the H200 and slower on the other"
+    )
     frame = queries.winners(found.contests)
     assert frame["result"].tolist()[:2] == ["differ", "same"]
     assert frame["a_on_b"].tolist()[0].startswith("10.") or frame["a_on_b"].tolist()[0].startswith("9.9")
@@ -156,7 +164,7 @@ def test_the_chart_of_ratios_has_a_line_for_each_ceiling(folder: Path, found: si
 
 def test_the_page_takes_the_run_of_the_other_device(folder: Path, open_app: Open) -> None:
     app = open_app(folder, "devices", run="h100", **{"case.n": "2"})
-    assert "v03 wins on both and takes 0.830 times as long on the H200 as on the H100" in words(app)
+    assert "v03 is the fastest rung on both and takes 0.830 times as long on the H200 as on the H100" in words(app)
     assert app.selectbox(key="choose other").value == "NVIDIA H200"
     assert len(app.main.dataframe) >= 3
     app = open_app(folder, "devices", run="h200", show="floor")
@@ -168,7 +176,9 @@ def test_processors_are_compared_too(tmp_path: Path, open_app: Open) -> None:
     write(tmp_path, "one", 0, cpu="AMD EPYC 9654 96-Core Processor")
     write(tmp_path, "two", 1, cpu="Intel Xeon")
     app = open_app(tmp_path, "devices", run="one", **{"case.n": "2"})
-    assert "v03 wins on both and takes 0.830 times as long on the Intel Xeon as on the AMD EPYC 9654" in words(app)
+    assert "v03 is the fastest on both and takes 0.830 times as long on the Intel Xeon as on the AMD EPYC 9654" in words(
+        app
+    )
 
 
 @pytest.mark.thorough
