@@ -16,9 +16,12 @@ IS_CHECKOUT: Final = ROOT != _HERE
 _EXTRAS: Final = {
     **dict.fromkeys(("choreographer", "plotly", "streamlit"), "dashboard"),
     **dict.fromkeys(("dask", "distributed"), "jobs"),
+    **dict.fromkeys(("cuda", "cupy"), "gpu"),
     "duckdb": "sql",
     "mcp": "mcp",
 }
+#: Module -> the package that has it, where their names differ.
+_PACKAGES: Final = {"cuda": "cuda-bindings"}
 
 
 def how_to_install(extra: str) -> str:
@@ -31,4 +34,6 @@ def what_is_missing(error: ImportError) -> str:
     if str(error).startswith("pyarrow requires NumPy"):  # from 26 on, which no metadata of it tells
         return f"{error}; pip install 'pyarrow<26', or a newer NumPy"
     module = (error.name or "").partition(".")[0]
-    return f"{module} is not installed; {how_to_install(_EXTRAS[module])}" if module in _EXTRAS else ""
+    if module not in _EXTRAS:
+        return ""
+    return f"{_PACKAGES.get(module, module)} is not installed; {how_to_install(_EXTRAS[module])}"

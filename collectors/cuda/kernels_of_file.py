@@ -25,6 +25,11 @@ DEFAULT: Final = "sm_90"
 _ARCHITECTURE: Final = re.compile(r"sm_(\d+)([af]?)")
 _SUFFIXED_FROM: Final = 90  # the first architecture that has variants such as sm_90a
 _NO_CODE: Final = "does not contain device code"  # cuobjdump, of a program without kernels
+#: A template of a kernel up to its parameters; its own parameters may hold one level of `<>`.
+_TEMPLATE: Final = re.compile(
+    r"\btemplate\s*<(?:[^<>;{}]|<[^<>;{}]*>)*>\s*(?:[\w:]+\s+)*?__global__\s+"
+    r"(?:\w+\s+|__launch_bounds__\s*\([^()]*\)\s*)*?\b(?!__launch_bounds__\b)(\w+)\s*\("
+)
 _PROGRAMS: Final = (b"\x7fELF", b"!<arch>\n", b"\x50\xed\x55\xba")
 
 
@@ -80,6 +85,13 @@ def read(file: Path, architectures: Sequence[str], names: Sequence[str]) -> list
         of_source = _of_source if file.suffix == ".cu" else _of_workloads
         return [code for each in architectures or (DEFAULT,) for code in of_source(file, each, names)]
     return _of_binary(file, architectures, names)
+
+
+def templates_of(file: Path) -> list[str]:
+    """The kernels of a `.cu` that are templates, of which the compiler makes none by itself."""
+    if file.suffix != ".cu":
+        return []
+    return list(dict.fromkeys(_TEMPLATE.findall(" ".join(source_text.code(source_text.read(file))))))
 
 
 def known_architectures() -> list[str]:

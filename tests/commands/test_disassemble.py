@@ -88,6 +88,17 @@ def test_a_source_has_all_kernels_that_are_no_templates(source: Path) -> None:
 
 
 @needs_nvdisasm
+def test_a_line_names_the_templates_of_which_the_compiler_makes_no_kernel(source: Path) -> None:
+    source.write_text(
+        f"{SOURCE}template<typename T, int N = sizeof(T)>\nstatic __global__ void __launch_bounds__(128, 2) wide(T* x) {{}}\n"
+        "template <int N> __device__ int helper() { return N; }\n// template <int N> __global__ void gone() {}\n"
+    )
+    line = "own.cu: without many, wide: of a template, name the arguments, as in --kernel 'many<4>'\n"
+    assert disassemble(source).stderr.endswith(line)
+    assert not disassemble(source, "--kernel", "scale").stderr
+
+
+@needs_nvdisasm
 def test_a_template_is_named_with_its_arguments_for_each_architecture(source: Path) -> None:
     facts = kernels(source, "--kernel", "many<5>", "--kernel", "scale", "--arch", "sm_75,sm_100", "--ptx")
     assert [(each["architecture"], each["kernel"]) for each in facts] == [

@@ -18,7 +18,7 @@ import json, sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("choreographer", "distributed", "numba", "plotly", "streamlit"):
+        if name.partition(".")[0] in ("choreographer", "cuda", "distributed", "numba", "plotly", "streamlit"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -73,3 +73,13 @@ def test_a_command_that_needs_the_dashboard_names_the_extra_in_one_line(
     cure = f"warpladder {arguments[0]}: {module} is not installed; pip install 'warpladder[dashboard]'"
     assert (done.returncode, done.stderr.splitlines()) == (2, [cure])
     assert not (tmp_path / "charts").exists()
+
+
+@pytest.mark.slow
+def test_commands_that_need_the_compiler_name_the_extra_in_one_line(tmp_path: Path) -> None:
+    source = str(ROOT / "docs" / "examples" / "row_sum.py")
+    done = started([["disassemble", source], ["versus", "--toolchain", "13.0", source]], tmp_path)
+    assert done.stderr.splitlines() == [
+        f"warpladder {name}: cuda-bindings is not installed; pip install 'warpladder[gpu]'" for name in ("disassemble", "versus")
+    ]
+    assert done.returncode == 2

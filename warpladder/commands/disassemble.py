@@ -10,7 +10,7 @@ from warpladder.commands.common import FILE, format_option, split
 from warpladder.dashboard.text.formats import json_text
 from warpladder.data.files import one_line
 from warpladder.errors import Error
-from warpladder.installation import how_to_install
+from warpladder.screen import say
 
 if TYPE_CHECKING:
     from warpladder.collectors.cuda.kernels_of_file import KernelCode
@@ -45,13 +45,13 @@ def command(file: Path, architectures: Sequence[str], kernels: Sequence[str], bl
 
     FILE: a .cu, which is compiled, a .py that declares a Benchmark, a .cubin, a program, an object file or a library.
     """
-    try:
-        from warpladder.collectors.cuda import disassembly, kernels_of_file
-    except ImportError as error:
-        raise Error(f"there is no {error.name}; {how_to_install('gpu')}") from error
+    from warpladder.collectors.cuda import disassembly, kernels_of_file
+
     if problem := disassembly.problem():
         raise Error(problem)
     codes = kernels_of_file.read(file, split(architectures), kernels)
+    if not kernels and (templates := kernels_of_file.templates_of(file)):
+        say(f"{file}: without {', '.join(templates)}: of a template, name the arguments, as in --kernel '{templates[0]}<4>'")
     if form == "json":
         print(json_text([_facts(each, block, ptx) for each in codes]), end="")
     else:

@@ -12,7 +12,6 @@ import click
 from warpladder.commands.common import ABOVE_ZERO, cases_of, data_dir_option, format_option, label_option, names_and_files
 from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.errors import Error
-from warpladder.installation import how_to_install
 
 if TYPE_CHECKING:
     from warpladder.collectors.core import plan
@@ -96,10 +95,8 @@ def _told(say: Callable[[str], object], cell: "Cell", step: str) -> None:
 
 def _check() -> None:
     """Raise Error where kernels cannot be altered here."""
-    try:
-        from warpladder.collectors.cuda import assembly
-    except ImportError as error:
-        raise Error(f"there is no {error.name}; {how_to_install('gpu')}") from error
+    from warpladder.collectors.cuda import assembly
+
     if problem := assembly.problem():
         raise Error(problem)
 
