@@ -100,6 +100,36 @@ def compare_in_rounds(own: RunData, other: RunData, options: Options = _OPTIONS)
     return compare(Side(other), Side(own), replace(options, in_rounds=True))
 
 
+def compare_versions_of_variant(a: Side, b: Side, options: Options) -> tuple[Comparison, RunData, RunData] | None:
+    """Compare two versions of one variant in one run, `NAME@VERSION` and `NAME`, in either order, as `compare_in_rounds` judges them.
+
+    Returns:
+        The comparison, and both versions as runs; None for other sides, and where no version has times.
+
+    Raises:
+        NotComparable: they have no cell in common.
+    """
+    names = [side.variant.partition("@")[0] for side in (a, b)]
+    in_one_run = a.data.info["run_id"] == b.data.info["run_id"] and has_versions(a.data.info)
+    if not in_one_run or not names[0] or names[0] != names[1] or ("@" in a.variant) == ("@" in b.variant):
+        return None
+    own, other = own_version(a.data), other_version(a.data)
+    sides = (own, other) if "@" in b.variant else (other, own)
+    found = _of_variant(compare(*map(Side, sides), replace(options, in_rounds=True)), names[0])
+    return (found, *sides) if found.changes or found.lost else None
+
+
+def _of_variant(found: Comparison, variant: str) -> Comparison:
+    """The cells of one variant in a comparison, with the verdicts that they have among all."""
+    return replace(
+        found,
+        changed_sources=tuple(each for each in found.changed_sources if each[1] == variant),
+        changes=tuple(each for each in found.changes if each.variant == variant),
+        lost=tuple(each for each in found.lost if each.variant == variant),
+        new=tuple(each for each in found.new if each[2] == variant or each[2].startswith((f"{variant}[", f"{variant} on "))),
+    )
+
+
 def _version(data: RunData, name_of: Callable[[str], str]) -> RunData:
     """A version of the file as a run of its own.
 

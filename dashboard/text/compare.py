@@ -91,13 +91,14 @@ def render(comparison: Comparison, a: RunData, b: RunData, gate: Gate, form: For
     Args:
         a, b: the two runs.
         gate: which cells fail.
-        form: a table and Markdown list the cells that became slower or faster, the slowest first, those that drifted, and what was lost;
-            JSON and JUnit list every cell.
+        form: a table and Markdown list the cells that became slower or faster, the slowest first, those that drifted, those that the gate
+            cannot see, and what was lost; JSON and JUnit list every cell.
     """
-    rows = [row(change) for change in comparison.of(*LISTED)[:_MOST_ROWS]]
+    listed = (*comparison.of(*LISTED), *gate.unseen(comparison))
+    rows = [row(change) for change in listed[:_MOST_ROWS]]
     told = sentence(comparison.changes, comparison.lost)
-    changed = len(comparison.of(*LISTED))
-    left_out = [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
+    more = len(listed) - _MOST_ROWS
+    left_out = [f"{more} more cells changed or could not be judged; --format json lists them"] if more > 0 else []
     match form:
         case "table":
             above = [*fact_lines(comparison.facts), *changed_sources(comparison)]
@@ -209,7 +210,7 @@ def titles(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 
 def _names(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[str, str]:
     """The titles of two runs. Two versions in one run have its id once."""
-    in_one_run = a["run_id"] == b["run_id"] and a["label"] != b["label"]
+    in_one_run = a["run_id"] == b["run_id"] and a["label"] and a["label"] != b["label"]
     return str(a["label"]) if in_one_run else title(a), title(b)
 
 

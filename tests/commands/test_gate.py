@@ -1,6 +1,7 @@
 """`warpladder compare` as a gate: it fails where it could not see, and where something else was asked of the variants."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -89,6 +90,8 @@ def test_a_cell_that_is_slower_is_seen(sides: tuple[Path, Path]) -> None:
 def test_a_gate_that_could_not_have_shown_what_was_asked_for_has_a_code_of_its_own(sides: tuple[Path, Path]) -> None:
     code, text = compared(sides[0], "--detect", "0.1%")
     assert code == 3 and "could not have shown 0.1 %" in text
+    (row, *_) = (line for line in text.splitlines() if line.startswith("tied "))
+    assert MINE in row and re.search(r"[01]\.\d+ \(0\.\d+ to 1\.\d+\)", row), "how far it may be off"
 
 
 @pytest.mark.thorough

@@ -80,6 +80,7 @@ def test_commands_that_need_the_compiler_name_the_extra_in_one_line(tmp_path: Pa
     source = str(ROOT / "docs" / "examples" / "row_sum.py")
     done = started([["disassemble", source], ["versus", "--toolchain", "13.0", source]], tmp_path)
     assert done.stderr.splitlines() == [
-        f"warpladder {name}: cuda-bindings is not installed; pip install 'warpladder[gpu]'" for name in ("disassemble", "versus")
+        f"warpladder {name}: cuda-bindings is not installed; pip install 'warpladder[gpu]'"
+        for name in ("disassemble", "versus")
     ]
     assert done.returncode == 2

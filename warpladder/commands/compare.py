@@ -60,11 +60,16 @@ def command(
         return
     from warpladder.dashboard.compare import changes
     from warpladder.dashboard.compare.between_runs import Recordings
+    from warpladder.dashboard.compare.versions import compare_versions_of_variant
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
     options = changes.Options(asks.scope, asks.match, asks.smallest, absolute, any_device, partial)
-    comparison = changes.compare(before, after, options, Recordings(folders(data_dirs), after.data.info))
-    if code := end(comparison, before.data, after.data, asks, form):
+    if versions := compare_versions_of_variant(before, after, options):
+        comparison, a_data, b_data = versions
+    else:
+        comparison = changes.compare(before, after, options, Recordings(folders(data_dirs), after.data.info))
+        a_data, b_data = before.data, after.data
+    if code := end(comparison, a_data, b_data, asks, form):
         raise click.exceptions.Exit(code)
 
 

@@ -1,15 +1,21 @@
 """A run of `record --against` on the pages: they show the file's own version, and Compare judges it by the other one."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from tests.dashboard.pages import rows
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
+from warpladder.__main__ import command
+from warpladder.dashboard.compare.versions import compare_in_rounds, other_version, own_version
+from warpladder.dashboard.core import run_data
+from warpladder.data import store
 
 pytestmark = pytest.mark.slow
 
@@ -59,3 +65,27 @@ def test_compare_judges_the_own_version_by_the_other_one_at_first(open_app: Open
 def test_the_first_recording_of_a_watched_file_has_no_other_version(open_app: Open, tmp_path: Path) -> None:
     app = open_app(write(tmp_path, "--watch", (OWN, TILED)), "home", run="changed")
     assert "v01_direct wins with" in words(app) and "Against" not in words(app)
+
+
+def test_the_command_judges_two_versions_of_a_variant_as_the_recording_did(folder: Path) -> None:
+    data = run_data.load(store.find_run("changed", [folder]))
+    expected = {
+        (each.case, each.config): each
+        for each in compare_in_rounds(own_version(data), other_version(data)).changes
+        if each.variant == "v02_tiled"
+    }
+
+    def compared(a: str, b: str, *options: str) -> str:
+        done = CliRunner().invoke(command(), ["compare", f"changed@{a}", f"changed@{b}", *options, "--data-dir", str(folder)])
+        assert done.exit_code in (0, 1), done.output
+        return done.stdout
+
+    found = json.loads(compared("v02_tiled@main", "v02_tiled", "--format", "json"))["changes"]
+    assert {(each["variant"], each["verdict"]) for each in found} == {("v02_tiled", "slower")} and len(found) == len(expected)
+    for each in found:
+        one = expected[each["case"], each["config"]]
+        assert (each["ratio"]["value"], each["noise"]) == pytest.approx((one.ratio.value, one.noise))
+    assert compared("v02_tiled", "v02_tiled@main").startswith("A: my change\nB: main (changed)\n")
+    assert "v02_tiled@main → v01_direct" in compared("v02_tiled@main", "v01_direct"), (
+        "another variant is compared as in any run"
+    )

@@ -176,9 +176,7 @@ def test_processors_are_compared_too(tmp_path: Path, open_app: Open) -> None:
     write(tmp_path, "one", 0, cpu="AMD EPYC 9654 96-Core Processor")
     write(tmp_path, "two", 1, cpu="Intel Xeon")
     app = open_app(tmp_path, "devices", run="one", **{"case.n": "2"})
-    assert "v03 is the fastest on both and takes 0.830 times as long on the Intel Xeon as on the AMD EPYC 9654" in words(
-        app
-    )
+    assert "v03 is the fastest on both and takes 0.830 times as long on the Intel Xeon as on the AMD EPYC 9654" in words(app)
 
 
 @pytest.mark.thorough
