@@ -114,9 +114,9 @@ def compare_versions_of_variant(a: Side, b: Side, options: Options) -> tuple[Com
     if not in_one_run or not names[0] or names[0] != names[1] or ("@" in a.variant) == ("@" in b.variant):
         return None
     own, other = own_version(a.data), other_version(a.data)
-    sides = (own, other) if "@" in b.variant else (other, own)
-    found = _of_variant(compare(*map(Side, sides), replace(options, in_rounds=True)), names[0])
-    return (found, *sides) if found.changes or found.lost else None
+    before, after = (own, other) if "@" in b.variant else (other, own)
+    found = _of_variant(compare(Side(before), Side(after), replace(options, in_rounds=True)), names[0])
+    return (found, before, after) if found.changes or found.lost else None
 
 
 def _of_variant(found: Comparison, variant: str) -> Comparison:
