@@ -61,12 +61,19 @@ class LostCell(_Compared):
         status: of B, such as `wrong_result`; `lost` where B has no result, and `distrusted` where its work was not done.
         detail: why.
         fails: whether a gate fails on it.
+        of_b: the variant of B that it is compared with; empty where it has the same name.
     """
 
     a_ns: Estimate
     status: str
     detail: str
     fails: bool
+    of_b: str = ""
+
+    @property
+    def name(self) -> str:
+        """`v03_tile[block=16]`, or of two variants `v03_tile[block=16] → v04_swizzled`: the status is that of the latter."""
+        return f"{super().name} → {self.of_b}" if self.of_b else super().name
 
     @property
     def judged(self) -> bool:
@@ -79,10 +86,11 @@ class LostCell(_Compared):
         return f"{self.status}: {self.detail}" if self.detail else self.status
 
 
-def _lost_cell(cell: Cell, status: str, detail: str, *, fails: bool) -> LostCell:
+def _lost_cell(cell: Cell, variant: str, status: str, detail: str, *, fails: bool) -> LostCell:
+    """A cell of A, with what became of it as a variant of B."""
     timing = Timing(cell.scope, cell.cache)
     place = (cell.workload, cell.case, timing, cell.variant, cell.config, cell.gpus)
-    return LostCell(*place, cell.median_ns, status, detail, fails)
+    return LostCell(*place, cell.median_ns, status, detail, fails, variant if variant != cell.variant else "")
 
 
 def _not_done(cell: Cell) -> list[str]:
@@ -229,7 +237,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     shared = [key for key in both if key not in undone]
     lost = (
         *_lost(a, b, (cell for key, cell in of_a.items() if key not in of_b), options),
-        *(_lost_cell(of_a[key], DISTRUSTED, ", ".join(_not_done(of_b[key])), fails=True) for key in undone),
+        *(_lost_cell(of_a[key], of_b[key].variant, DISTRUSTED, ", ".join(_not_done(of_b[key])), fails=True) for key in undone),
     )
     if not shared and not any(each.judged for each in lost):
         for side in (a, b):
@@ -276,7 +284,7 @@ def _lost(a: Side, b: Side, cells_of_a: Iterable[Cell], options: Options) -> lis
             (LOST, why or f"B has no times of {cell.scope} {cell.cache}"),
         )
         fails = status not in (LOST, _SKIPPED) or not (a.variant != b.variant or (options.partial and status == LOST))
-        lost.append(_lost_cell(cell, status, detail, fails=fails))
+        lost.append(_lost_cell(cell, variant, status, detail, fails=fails))
     return sorted(lost, key=lambda each: not each.fails)
 
 

@@ -134,7 +134,7 @@ def facts_of(comparison: Comparison) -> pd.DataFrame:
 
 def lost_of(comparison: Comparison) -> pd.DataFrame:
     """The cells that A has and B lost, a row for each, those that fail first."""
-    columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "a_ns", "status", "detail", "fails"]
+    columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "a_ns", "of_b", "status", "detail", "fails"]
     rows = [
         {**asdict(each), "scope": each.timing.scope, "cache": each.timing.cache, "a_ns": each.a_ns.value}
         for each in comparison.lost

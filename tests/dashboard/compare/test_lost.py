@@ -68,6 +68,12 @@ def test_a_cell_that_became_wrong_or_does_not_run_any_more_fails(status: str, de
     assert loss_lines(found.lost) == [(True, f"w n=2 {TILE}[block=8]: {status}: {detail}")]
 
 
+def test_of_two_variants_the_one_that_is_wrong_is_named_too() -> None:
+    wrong = run("b", [cell for cell in CELLS if cell[0] != PEER], {(PEER, "", "n=1"): ("wrong_result", "off")})
+    (lost,) = compare(Side(A, TILE), Side(wrong, PEER), Options(match="best")).lost[:1]
+    assert loss_lines([lost]) == [(True, f"w n=1 {TILE}[block=8] → {PEER}: wrong_result: off")]
+
+
 @pytest.mark.parametrize(
     ("left", "names", "reason"),
     [
