@@ -29,9 +29,10 @@ def main() -> None:
     page = _menu(st.session_state.get(_SHOWN, ()))
     state.begin(page.url_path)
     view = next((view for view in VIEWS if view.name == page.url_path), VIEWS[0])
-    asked = state.coming(pages.SECTION)
+    named = state.coming(pages.SECTION)
+    asked = next((each for each in view.sections if each.name == named), None)
     try:
-        bar.draw(next((each.needs for each in view.sections if each.name == asked), view.sections[0].needs))
+        bar.draw((asked or view.sections[0]).needs)
         has = _met()
         st.session_state[_SHOWN] = shown = [each.name for each in VIEWS if each.applying(has)]
         _menu(shown)  # in place of the first one, which has to tell the page before its run is found
@@ -41,7 +42,7 @@ def main() -> None:
         if runs.chosen() is None:
             bar.table()
         else:
-            pages.link(view.name, "Open the page without it →", run=runs.chosen_name())
+            pages.link(asked.where if asked else view.name, "Open the page without it →", run=runs.chosen_name())
     except store.StoreError as error:  # the run was changed while it was shown
         st.error(plain(str(error)))
         st.caption("Choose another run above; nothing of this one was changed.")

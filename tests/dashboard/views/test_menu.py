@@ -84,6 +84,18 @@ def test_what_to_do_first_leads_to_the_section_that_it_names(words: str, page: s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("section", "query"), [("machine_code", "section=machine_code&run=code"), ("", "run=code")])
+def test_a_link_to_what_is_gone_leads_to_the_section_without_it(
+    open_app: Open, tmp_path: Path, section: str, query: str
+) -> None:
+    made_code.write(tmp_path)
+    app = open_app(tmp_path, "why", run="code", workload="gone", **({"section": section} if section else {}))
+    assert "The link asks for workload gone, which is not here." in words(app)
+    (link,) = (each.proto for each in app.main.get("page_link"))
+    assert (link.page, link.query_string) == ("why", query)
+
+
+@pytest.mark.slow
 def test_a_run_with_code_alone_opens_why_with_it_and_offers_no_workload_without_code(open_app: Open, tmp_path: Path) -> None:
     code = made_code.write(tmp_path)
     (code / "samples.parquet").unlink()
