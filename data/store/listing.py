@@ -5,6 +5,7 @@ import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,6 +23,8 @@ from warpladder.data.store.tables import LONG_TABLES, SUFFIX, check_columns, ope
 
 _AT_ONCE: Final = 4  # runs that are listed side by side
 _MOST_NAMES: Final = 20  # of runs in a message
+_MOST_ALIKE: Final = 3  # of these, which are named first
+_ALIKE: Final = 0.6  # how alike names are, as `difflib` counts it
 _LEAST_INDEXED: Final = 100  # runs of a folder; fewer are read faster than they are waited for
 
 
@@ -186,8 +189,19 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
             raise StoreError(each.reason)
     if name and places and files.is_folder(places[0]):
         return open_run(places[0])
-    names = sorted({run.info["label"] or run.run_id for run in good})
+    if places and os.path.isfile(name):  # noqa: PTH113 - of any text
+        makes = "record" if name.endswith(".py") else "import"
+        raise StoreError(f"{name}: a file, and no run; `warpladder {makes} {name}` makes a run of it")
+    names = _by_likeness(name, dict.fromkeys(run.info["label"] or run.run_id for run in good))
     raise NoSuchRun(name, names[:_MOST_NAMES], max(len(names) - _MOST_NAMES, 0))
+
+
+def _by_likeness(name: str, names: Iterable[str]) -> list[str]:
+    """The names that one may have been meant for, and after them the others in their order."""
+    alike = {each.casefold(): each for each in names}
+    near = [alike[each] for each in get_close_matches(name.casefold(), alike, _MOST_ALIKE, cutoff=_ALIKE)] if name else []
+    holds = [each for each in names if name and name.casefold() in each.casefold()]
+    return list(dict.fromkeys([*near, *holds, *names]))
 
 
 def _run_folders(folder: Path) -> list[Path]:

@@ -221,6 +221,27 @@ def test_a_run_is_found_by_id_by_label_and_by_path(tmp_path: Path) -> None:
         store.find_run("zzz", [tmp_path])
 
 
+def test_runs_that_may_be_meant_are_named_first_and_then_the_newest(tmp_path: Path) -> None:
+    for number, label in enumerate(("H200 conv2d", "after it", "stencil in 3-D", "before it", "last")):
+        write(tmp_path, f"r{number}", label=label, started_at=datetime(2026, 1, 1 + number, tzinfo=UTC))
+
+    def named(text: str) -> list[str]:
+        with pytest.raises(store.StoreError) as refused:
+            store.find_run(text, [tmp_path])
+        return str(refused.value).partition("known runs: ")[2].split("; ")
+
+    assert named("h200 conv2")[:2] == ["H200 conv2d", "last"]
+    assert named("STENCIL")[:2] == ["stencil in 3-D", "last"]
+    assert named("zzz") == ["last", "before it", "stencil in 3-D", "after it", "H200 conv2d"]
+
+
+@pytest.mark.parametrize(("name", "makes"), [("trace.json.gz", "import"), ("bench.py", "record")])
+def test_a_file_in_place_of_a_run_is_told_with_what_makes_a_run_of_it(tmp_path: Path, name: str, makes: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(store.StoreError, match=f"{name}: a file, and no run; `warpladder {makes} .*{name}` makes a run of it"):
+        store.find_run(str(tmp_path / name), [tmp_path])
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT, errno.ENOTEMPTY])
 def test_a_rename_that_is_done_but_reports_an_error_leaves_one_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
