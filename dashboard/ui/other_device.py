@@ -95,10 +95,6 @@ def lacks(other: ListedRun, workload: str, timing: Timing, where: str, case: str
         case: the case to record; all of the workload where it is empty.
     """
     timed, at = widgets.timing(other.run, timing), f" at {where}" if where else ""
+    options = f"--case {case}" if case else ""
     lacking = f"The run {dated(other.run)} has none of these variants{at} in {timed}."
-    st.caption(plain(f"{lacking} Record it on {other.facts.device}: {how_to_record(other.run, workload, case)}"))
-
-
-def how_to_record(run: store.Run, workload: str, case: str = "") -> str:
-    """The command that records a workload of a run, or one case of it: by the name of its file where it was recorded from one."""
-    return f"warpladder record {runs.recorded_as(run, workload) or workload}{f' --case {case}' if case else ''}"
+    st.caption(plain(f"{lacking} Record it on {other.facts.device}: {runs.how_to_record(other.run, workload, options)}"))

@@ -219,7 +219,12 @@ class Context:
         return run_index.having(self.every, need, self.device, workload)
 
 
-def recorded_as(run: store.Run, workload: str) -> str:
+def how_to_record(run: store.Run | RunData, workload: str, options: str = "") -> str:
+    """The command that records a workload of a run, with these options: by the name of its file where it was recorded from one."""
+    return f"warpladder record {recorded_as(run, workload) or workload}{f' {options}' if options else ''}"
+
+
+def recorded_as(run: store.Run | RunData, workload: str) -> str:
     """What the commands call a workload of a run: the files that the run was recorded from, unless it was recorded by its name.
 
     Empty for a workload that only a report names.

@@ -33,7 +33,7 @@ def draw(run: store.Run) -> None:
         if not timings:
             why = f"{run_index.device_of(run)} and {other.facts.device} timed no variant of {workload} at the same case."
             case = runs.ask(run, cells.charted_cases, workload)["case"].iloc[-1]
-            how = other_device.how_to_record(run, workload, case)
+            how = runs.how_to_record(run, workload, f"--case {case}")
             _record(f"{why} Record a case of this run on {other.facts.device}:", how)
         timing = widgets.choose_timing_of(timings, on_gpu=a.on_gpu)
         found = other_device.compared(run, other, workload, timing)
@@ -69,7 +69,7 @@ def _choose_other(run: store.Run, workload: str) -> ListedRun:
 def _no_other_device(run: store.Run) -> NoReturn:
     device, names = run_index.device_of(run), runs.load(run).workloads
     why = f"Only {device} has times of {', '.join(names)}." if names else "This run has no variants to compare."
-    how = other_device.how_to_record(run, names[0] if names else "WORKLOAD")
+    how = runs.how_to_record(run, names[0] if names else "WORKLOAD")
     _record(f"{why} Record a workload on another device, then copy the folder of that run here:", how)
 
 

@@ -14,7 +14,6 @@ from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.why.counters import chart, query
 from warpladder.data import store
 
-_RECORD: Final = "warpladder record {} --counters"
 _HEADER: Final = (("bottleneck", "What limited it"), ("idea", "What it does"))
 _WORK: Final = {
     "group": st.column_config.TextColumn("Group", width="small"),
@@ -98,12 +97,15 @@ def _not_counted(run: store.Run, workload: str) -> NoReturn:
     """Show the command that counts, and what the sources say of themselves. Ends the section."""
     for reason in runs.ask(run, query.denied):
         st.warning(plain(reason))
-    st.info(
-        plain(f"No run has hardware counters of these sources of {workload}. On a machine with Nsight Compute, record them:")
-    )
-    st.code(_RECORD.format(workload), language="bash")
     variants = runs.load(run).variants
-    rungs = variants[(variants["workload"] == workload) & (variants["role"] == "rung")]
+    variants = variants[variants["workload"] == workload]
+    if (variants["kind"] == "host").all():
+        st.info(plain(f"Every variant of {workload} runs on the processor, and hardware counters are read on a GPU."))
+    else:
+        why = f"No run has hardware counters of these sources of {workload}."
+        st.info(plain(f"{why} On a machine with Nsight Compute, record them:"))
+        st.code(runs.how_to_record(run, workload, "--counters"), language="bash")
+    rungs = variants[variants["role"] == "rung"]
     told = {name: label for name, label in _HEADER if (rungs[name] != "").any()}
     if told:
         st.markdown("## What the sources say of themselves")

@@ -154,6 +154,6 @@ def _no_counters(run: store.Run) -> None:
     if not widgets.offer_runs():
         st.markdown("On a machine with Nsight Compute, record them, then choose that run above:")
         workload = next(iter(runs.load(run).workloads), "WORKLOAD")
-        st.code(f"warpladder record {workload} --counters", language="bash")
+        st.code(runs.how_to_record(run, workload, "--counters"), language="bash")
         st.caption("Or import a report: warpladder import report.ncu-rep")
     pages.end()

@@ -25,7 +25,6 @@ from warpladder.data.naming import CellName
 
 _TOPICS: Final = {"source": "Source and SASS", "mix": "Mix and loops", "difference": "Difference"}
 _HERE: Final = Path(__file__).resolve().parent
-_COUNT: Final = "warpladder record {workload} --counters"
 _THIS: Final = "this run"
 _KERNEL_LENGTH: Final = 70
 _TABLE_HEIGHT: Final = 360
@@ -200,7 +199,7 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
     }
     component(_HERE, "code", _CODE, ("rows.js", "listing.js", "code.css"))(key="source and machine code", data=data)
     if not heats:
-        command = _COUNT.format(workload=chosen.cell.workload)
+        command = runs.how_to_record(chosen.data, chosen.cell.workload, "--counters")
         st.caption(
             plain(f"This launch has no counters by instruction. On a machine with Nsight Compute, record them: {command}")
         )
@@ -284,7 +283,7 @@ def _no_code(data: RunData) -> None:
     """Say that the run has no machine code, with the command that gives some, and lead to runs that have some."""
     if data.workloads:
         how = "Record it on a machine with a GPU and the package nvidia-cuda-nvdisasm, then choose that run above:"
-        code = f"warpladder record {data.workloads[0]}"
+        code = runs.how_to_record(data, data.workloads[0])
     else:
         how, code = "To read the machine code of a program of your own:", "warpladder disassemble PROGRAM"
     st.info(f"This run has no machine code. {how}")
@@ -300,7 +299,7 @@ def _no_code_of(chosen: _Chosen) -> None:
     def say() -> None:
         st.info(plain(f"The machine code of {chosen.name} is not known. It launches {names}."))
         st.markdown("A library's code is recorded together with its counters, on a machine with Nsight Compute:")
-        st.code(_COUNT.format(workload=chosen.cell.workload), language="bash")
+        st.code(runs.how_to_record(chosen.data, chosen.cell.workload, "--counters"), language="bash")
 
     pages.end(say)
 

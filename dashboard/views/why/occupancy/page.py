@@ -93,6 +93,6 @@ def _nothing(run: store.Run, *, has_code: bool) -> NoReturn:
             "Choose another run above.",
         )
     st.info("This run has no machine code. Record kernels in CUDA C++ on a machine with a GPU, then choose that run above:")
-    st.code(f"warpladder record {next(iter(runs.load(run).workloads), 'WORKLOAD')}", language="bash")
+    st.code(runs.how_to_record(run, next(iter(runs.load(run).workloads), "WORKLOAD")), language="bash")
     widgets.offer_runs()
     pages.end()

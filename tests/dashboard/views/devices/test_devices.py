@@ -239,5 +239,5 @@ def test_a_workload_of_a_file_is_recorded_by_the_name_of_the_file(
 ) -> None:
     monkeypatch.setattr(runs, "context", lambda: SimpleNamespace(every=()))
     run: Any = SimpleNamespace(info={"command": command, "kind": kind})
-    assert other_device.how_to_record(run, workload, "n=3") == how
+    assert runs.how_to_record(run, workload, "--case n=3") == how
     assert runs.recorded_as(run, workload) == ("" if kind == "import" else how[len("warpladder record ") : -len(" --case n=3")])

@@ -4,6 +4,8 @@ from functools import cache
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.dashboard.pages import run_of
@@ -338,6 +340,23 @@ def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_pa
     made_runs.write(tmp_path, "alone", rounds=8)
     app = open_app(tmp_path, "counters", run="alone")
     assert [block.value for block in app.main.code] == ["warpladder record tensor_transpose --counters"]
+
+
+@pytest.mark.parametrize("section", ["why", "counters", "machine_code", "occupancy"])
+def test_a_workload_of_your_own_file_is_recorded_by_its_name(open_app: Open, tmp_path: Path, section: str) -> None:
+    file = made_runs.write(tmp_path, "own", rounds=8, workloads=("conv2d",)) / "run.parquet"
+    table = pq.read_table(file)
+    told = pa.array(["warpladder record my_kernel.py --set quick"])
+    pq.write_table(table.set_column(table.column_names.index("command"), "command", told), file)
+    (block,) = open_app(tmp_path, section, run="own").main.code
+    assert block.value.removesuffix(" --counters") == "warpladder record my_kernel.py"
+
+
+def test_a_workload_of_the_processor_has_no_counters_to_record(open_app: Open, tmp_path: Path) -> None:
+    host = tuple(made for made in made_runs.VARIANTS if made.kind == "host")
+    made_runs.write_variants(tmp_path, "host", "host", host, 8, 7, on_gpu=False)
+    app = open_app(tmp_path, "why", run="host")
+    assert "runs on the processor, and hardware counters are read on a GPU" in words_of(app) and not app.main.code
 
 
 def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) -> None:
