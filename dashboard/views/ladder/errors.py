@@ -120,9 +120,9 @@ def _error_title(front: list[Cell]) -> str:
     name = with_precision(fastest.variant, fastest.precision)
     error = format_error(fastest.rel_l2_error)
     if len(front) == 1:
-        return f"{where}: {name} is the fastest and the most exact, with a relative error of {error}"
+        return f"{where}: {name} takes the least time and is the most exact, with a relative error of {error}"
     ratio = format_ratio(exact.median_ns.value / fastest.median_ns.value)
     return (
-        f"{where}: {name} is the fastest, with a relative error of {error}; "
+        f"{where}: {name} takes the least time, with a relative error of {error}; "
         f"{with_precision(exact.variant, exact.precision)} takes {ratio} its time, with {format_error(exact.rel_l2_error)}"
     )

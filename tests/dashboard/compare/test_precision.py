@@ -123,7 +123,7 @@ def test_the_chart_of_error_and_time_names_the_front_and_every_precision() -> No
     data = errors_and_times(("v01_a", "fp32", 500, 2e-7), ("v02_b", "tf32", 100, 3e-4), ("v03_c", "tf32", 400, 3e-4))
     chart = errors.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
     assert chart.title == (
-        "w, n=1: v02_b · TF32 is the fastest, with a relative error of 3.0e-4; v01_a · fp32 takes 5.00× its time, with 2.0e-7"
+        "w, n=1: v02_b · TF32 takes the least time, with a relative error of 3.0e-4; v01_a · fp32 takes 5.00× its time, with 2.0e-7"
     )
     assert [trace.name for trace in chart.figure.data] == ["front", "v02_b · TF32", "v03_c · TF32", "v01_a · fp32"]
     front = chart.figure.data[0]
@@ -145,7 +145,7 @@ def test_an_exact_variant_stands_at_nought_below_the_others() -> None:
 def test_one_that_is_both_the_fastest_and_the_most_exact_is_the_whole_front() -> None:
     data = errors_and_times(("v01_a", "fp32", 500, 2e-7), ("v02_b", "fp32", 100, 1e-7))
     chart = errors.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
-    assert chart.title == "w, n=1: v02_b · fp32 is the fastest and the most exact, with a relative error of 1.0e-7"
+    assert chart.title == "w, n=1: v02_b · fp32 takes the least time and is the most exact, with a relative error of 1.0e-7"
 
 
 def test_the_ladder_labels_every_bar_and_has_an_error_and_a_floor_a_precision(data: RunData) -> None:
@@ -239,7 +239,7 @@ def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path
     assert frame["Best rung"].tolist() == ["v02_tile", "v04_split", "v05_pipelined"]
     errors = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "ladder"]
     assert errors == ["run=run&show=error&workload=gemm"]
-    assert "v05_pipelined · TF32 is the fastest, with a relative error of 3.1e-4" in words(
+    assert "v05_pipelined · TF32 takes the least time, with a relative error of 3.1e-4" in words(
         open_app(folder, "ladder", run="run", show="error")
     )
     app = open_app(folder, "trust", run="run", topic="verdicts")
