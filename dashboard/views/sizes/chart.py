@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -28,6 +28,7 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import (
+    ABOVE,
     BESIDE,
     Chart,
     Look,
@@ -62,6 +63,8 @@ _AROUND_LEGEND_PX: Final = 84
 _STRIP_ROW_PX: Final = 62
 #: About how many characters the tiles of a row have room for.
 _STRIP_CHARACTERS: Final = 90
+#: Tiles of more sizes have no room for words.
+_MOST_LABELLED: Final = 30
 _MOST_DOUBTS: Final = 3  # that a note names
 
 
@@ -224,26 +227,39 @@ def best_strip(winners: pd.DataFrame, look: Look, workload: str, measured: str, 
     colored = {"zmin": -0.5, "zmax": len(names) - 0.5, "colorscale": scale, "showscale": False, "xgap": 4, "ygap": 4}
     x, y = [text(size) for size in sizes], [text(row) or "winner" for row in rows]
     figure.add_heatmap(z=number, x=x, y=y, hovertext=hovers, hoverinfo="text", **colored)
-    figure.layout.annotations = [
-        {
-            "x": column,
-            "y": row,
-            "text": label,
-            "showarrow": False,
-            "font": {"size": 11, "color": readable[int(number[row, column])]},
-        }
-        for (row, column), label in np.ndenumerate(labels)
-        if label
-    ]
+    with_words = len(sizes) <= _MOST_LABELLED
+    if with_words:
+        figure.layout.annotations = [
+            {
+                "x": column,
+                "y": row,
+                "text": label,
+                "showarrow": False,
+                "font": {"size": 11, "color": readable[int(number[row, column])]},
+            }
+            for (row, column), label in np.ndenumerate(labels)
+            if label
+        ]
+    else:
+        _name_colors(figure, dict(zip(names, colors, strict=True)))
     figure.update_xaxes(showgrid=False, ticks="", side="bottom")
     figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
     apart_words = " Each precision is compared with the peers that it replaces: 3xTF32 with the fp32 peers." if several else ""
+    tile = "names the fastest variant, and" if with_words else "has the colour of the fastest variant; its hover text has"
     note = (
-        f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant, and how much slower the next "
-        "one is, paired by round. Tied: the 95 % interval of that ratio holds 1, or it is within the noise of the baseline "
-        f"against itself.{apart_words}{_doubts(winners, undecided)}"
+        f"{look.device}; {measured}; {samples(frame['n'])}. Each tile {tile} how much slower the next one is, paired by round. Tied: the "
+        "95 % interval of that ratio holds 1, or it is within the noise of the baseline against itself."
+        f"{apart_words}{_doubts(winners, undecided)}"
     )
     return Chart(slug("best", workload, measured), _strip_title(frame, look, workload), figure, frame, note)
+
+
+def _name_colors(figure: go.Figure, colors: Mapping[str, str]) -> None:
+    """Join narrow tiles, and name the colours of the variants in a legend."""
+    figure.update_traces(xgap=0)
+    for name, color in colors.items():
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker={"color": color, "symbol": "square"}, name=text(name))
+    figure.update_layout(legend=ABOVE, margin={"t": 34}, height=figure.layout.height + 34)
 
 
 def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:

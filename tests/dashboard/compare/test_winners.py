@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.dashboard.pages import rows
@@ -357,6 +358,17 @@ def test_six_samples_decide(tmp_path: Path) -> None:
         "faster",
     ]
     assert summary.figures(data)["best"].tolist() == ["v02_b"]
+
+
+@pytest.mark.parametrize("count", [30, 31])
+def test_tiles_of_many_sizes_have_a_legend_in_place_of_words(cheat: RunData, count: int) -> None:
+    found = winners.best_per_size(cheat, "sum", COLD).head(1)
+    many = pd.concat([found.assign(size=f"n={n}", variant=f"v0{n % 2}") for n in range(count)], ignore_index=True)
+    strip = sizes_chart.best_strip(many, look(cheat), "sum", "device time", found.head(0))
+    figure, is_long = strip.figure, count > 30
+    assert len(figure.layout.annotations) == (0 if is_long else count)
+    assert [trace.name for trace in figure.data[1:]] == (["v00", "v01"] if is_long else [])
+    assert ("Each tile has the colour of the fastest variant" in strip.note) == is_long
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
