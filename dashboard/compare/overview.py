@@ -28,6 +28,8 @@ from warpladder.dashboard.core.run_data import RunData, find_entry, once
 from warpladder.data.words import counted, first_of
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
+#: The roles among which the best is found, the first that was timed.
+_COMPETING: Final = ("rung", "host", "peer")
 #: A time up to this many times the fastest of a case counts as equally good.
 _AS_GOOD: Final = 1.05
 _COLUMNS: Final = (
@@ -94,9 +96,11 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Cell, ...]:
 
 
 def _candidates(data: RunData, workload: str, timing: Timing) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The charted cells of a workload, and those among which the best is found: the rungs, or without any the host variants."""
+    """The charted cells of a workload, and those among which the best is found: the rungs, or without any the host variants, or without
+    these the peers."""
     every = best_of_charted(data, workload, timing)[list(_USED)]
-    return every, every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
+    role = next((role for role in _COMPETING if (every["role"] == role).any()), "")
+    return every, every[every["role"] == role]
 
 
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
@@ -104,8 +108,8 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
     The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
     `core.trusted`), and so may the baseline, or else there is no ratio. The figures belong to the largest size at which a rung of
-    the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants take the place of the rungs,
-    the baseline is a host variant (see `baseline.baselines`), and there is no peer.
+    the precision has samples, in the first of `axes.timings`. Without a rung, the host variants take the place of the rungs, and without
+    these the peers, which then have no peer.
 
     A size can have several cases, such as permutations or layers. If one rung is within 5 % of the fastest in each case, the
     figures are geometric means over the cases. The ends of the interval of such a mean are the means of the ends, so it is
@@ -204,8 +208,8 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
     workload = str(candidates["workload"].iloc[0])
     cases = charted_cases(data, workload)
     of_size = cases.loc[cases["size_rank"] == candidates["size_rank"].iloc[0]]
-    peers = every[is_peer_of(every, precision)]
     best = _fastest(candidates)
+    peers = every[is_peer_of(every, precision) & (best["role"].iloc[0] != "peer")]
     against_baseline, no_speedup = _against_baseline(data, timing, best)
     contest = every[(every["precision"] == precision) & (every["role"] == best["role"].iloc[0]) | is_peer_of(every, precision)]
     passed = passed_over(contest[contest["case"].isin(best["case"])], best)

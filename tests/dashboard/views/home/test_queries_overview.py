@@ -96,6 +96,16 @@ def test_the_overview_of_a_machine_without_a_gpu_compares_its_host_variants(reco
     assert timings(recorded[1], "conv2d") == (Timing("operation", "hot"),)
 
 
+def test_of_peers_alone_the_fastest_wins_and_has_no_peer() -> None:
+    taken = [row for name, ns in {"cudnn": 200, "cupy": 100}.items() for row in samples(name, [ns] * 6, "n=2")]
+    case = {"workload": "w", "case": "n=2", "size_rank": 2, "params": '{"n":2}', "min_bytes": 100}
+    data = run_of([variant("cudnn", "peer"), variant("cupy", "peer")], taken, cases=[case])
+    (row,) = overview(data).to_dict("records")
+    assert (row["best"], row["speedup"]) == ("cupy", pytest.approx(2)) and pd.isna(row["peer"])
+    (line,) = lines(data)
+    assert headline(line).startswith("w: cupy wins with 100 ns")
+
+
 def test_badges_say_what_is_distrusted_and_do_not_count_specimens(recorded: tuple[RunData, RunData], tmp_path: Path) -> None:
     found = overview(recorded[0], tmp_path).set_index("workload")["badges"]
     assert found["conv2d"][:3] == ("1 cell flagged: throttling", "1 wrong result", "2 cells failed")
