@@ -47,7 +47,9 @@ def draw(need: Need) -> None:
         if name is None:
             runs.choose(None)
         else:
-            _draw_run(runs.listing(folders), name, need)
+            listing = runs.listing(folders)  # made again where the check found the run too large, bad or gone
+            _refuse_gone(listing, name)
+            _draw_run(listing, name, need)
         st.session_state[widgets.BAR] = st.container(horizontal=True, vertical_alignment="center", gap="small", width="content")
 
 
@@ -134,11 +136,7 @@ def _find(listing: runs.Listing, need: Need) -> str | None:
         Gone: the link names a run that is not here, or that cannot even be listed.
     """
     if name := state.text_of(state.RUN, "", written=False):
-        if name not in listing.runs and name not in listing.refused:
-            runs.choose(None)
-            reasons = (f"which cannot be opened. {each.reason}" for each in listing.bad if each.name == name)
-            why = next(reasons, "which is not here: it was deleted, or lies in another --data-dir.")
-            raise state.Gone(f"The link asks for run {short(name)}, {why}")
+        _refuse_gone(listing, name)
         name = _of_chosen_workload(listing, name, need)
         st.session_state[_CHOSEN_LAST] = name
         _opens(listing, name)  # what a check finds too large is left out of the listing from then on
@@ -147,6 +145,16 @@ def _find(listing: runs.Listing, need: Need) -> str | None:
         if _opens(listing, each.name):
             return each.name
     return next(iter(listing.refused), None)
+
+
+def _refuse_gone(listing: runs.Listing, name: str) -> None:
+    """Raise Gone where a run is not here, or cannot even be listed."""
+    if name in listing.runs or name in listing.refused:
+        return
+    runs.choose(None)
+    reasons = (f"which cannot be opened. {each.reason}" for each in listing.bad if each.name == name)
+    why = next(reasons, "which is not here: it was deleted, or lies in another --data-dir.")
+    raise state.Gone(f"The link asks for run {short(name)}, {why}")
 
 
 def _of_chosen_workload(listing: runs.Listing, name: str, need: Need) -> str:

@@ -186,6 +186,17 @@ def test_a_run_is_named_noted_and_deleted(tmp_path: Path) -> None:
     assert not store.list_runs([tmp_path])[0] and not app.exception
 
 
+def test_a_run_that_is_deleted_behind_the_page_is_told(open_app: Open, tmp_path: Path) -> None:
+    """Within the seconds for which the listing of runs is kept: the check of the run finds that it is gone."""
+    made_runs.write_host_run(tmp_path, "spare", rounds=6)
+    path = made_runs.write_host_run(tmp_path, "deleted", rounds=6)
+    app = open_app(tmp_path, "trust", run="deleted")
+    assert not app.exception
+    path.rename(tmp_path / ".deleted")
+    app.run()
+    assert "The link asks for run deleted, which is not here" in words(app) and not app.exception
+
+
 def test_a_dashboard_that_others_reach_changes_no_run(tmp_path: Path) -> None:
     made_runs.write_host_run(tmp_path, "spare", rounds=6)
     config.set_option("server.address", "10.0.0.7")
