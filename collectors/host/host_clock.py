@@ -37,7 +37,6 @@ from warpladder.workloads.declare.functions.arrays import copied, is_finished
 from warpladder.workloads.declare.functions.variants import FunctionVariant
 from warpladder.workloads.declare.launches import Communicator
 
-NAME: Final = "host_clock"
 #: In messages of NumPy and Numba, without hyphens, when code writes to a read-only array.
 _READ_ONLY: Final = "readonly"
 _LARGE_BYTES: Final = 33 << 20

@@ -21,8 +21,6 @@ from warpladder.dashboard.core.run_data import RunData
 _AFTER_MODEL: Final = re.compile(r"\s+(\d+\s?GB\b|\d+-Core\b|CPU\b|Processor\b|@).*")
 _MARK: Final = re.compile(r"\((R|TM)\)")
 _LABEL: Final = 8
-#: How many variants a sentence names.
-_NAMED: Final = 3
 
 
 @dataclass(frozen=True)

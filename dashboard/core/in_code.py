@@ -12,15 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from warpladder.dashboard.core.inside import Cause
 from warpladder.dashboard.core.numbers import format_count, format_duration, significant
 from warpladder.dashboard.core.sass import Code, Instruction, Loop, Unit
 from warpladder.data import metrics
 from warpladder.data.names import Work
-
-Row = Mapping[Any, Any]
 
 #: Work of instructions of no other class.
 OTHER: Final = "other instructions"

@@ -317,13 +317,6 @@ def _once(
 
 
 @_once
-def titles(every: Iterable[ListedRun]) -> Mapping[str, str]:
-    """The titles of the runs by their names; the user's own runs come first."""
-    ordered = sorted(every, key=lambda each: each.shipped)
-    return MappingProxyType({each.name: f"{'Shipped' if each.shipped else 'Mine'}: {each.title}" for each in ordered})
-
-
-@_once
 def devices(every: Iterable[ListedRun]) -> tuple[str, ...]:
     """The devices of the user's own runs by their newest run, then those of the shipped runs by their number of runs."""
     newest = newest_first(every)

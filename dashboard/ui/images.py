@@ -171,9 +171,9 @@ def write(charts: Sequence[Chart], formats: Sequence[str], folder: Path, size: P
             (folder / f"{chart.name}.{name}").write_bytes(data)
 
 
-def image(chart: Chart, image_format: str, size: Paper = SCREEN) -> bytes:
+def image(chart: Chart, image_format: str) -> bytes:
     """One chart in one format; see `draw`."""
-    return draw([chart], [image_format], size)[0][image_format]
+    return draw([chart], [image_format])[0][image_format]
 
 
 def _with_density(png: bytes) -> bytes:

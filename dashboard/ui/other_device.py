@@ -87,14 +87,12 @@ def compared(run: store.Run, other: ListedRun, workload: str, timing: Timing) ->
     return runs.ask_both(run, runs.as_recorded(other.run), side_by_side.side_by_side, workload, timing)
 
 
-def lacks(other: ListedRun, workload: str, timing: Timing, where: str, case: str = "") -> None:
+def lacks(other: ListedRun, workload: str, timing: Timing, where: str) -> None:
     """Show that the run of a second device has no time of the shown variants, with the command that records it there.
 
     Args:
-        where: the case, or the series of cases; may be empty.
-        case: the case to record; all of the workload where it is empty.
+        where: the series of cases; may be empty.
     """
     timed, at = widgets.timing(other.run, timing), f" at {where}" if where else ""
-    options = f"--case {case}" if case else ""
     lacking = f"The run {dated(other.run)} has none of these variants{at} in {timed}."
-    st.caption(plain(f"{lacking} Record it on {other.facts.device}: {runs.how_to_record(other.run, workload, options)}"))
+    st.caption(plain(f"{lacking} Record it on {other.facts.device}: {runs.how_to_record(other.run, workload)}"))

@@ -59,15 +59,11 @@ class Listing:
     every: run_index.Runs
 
 
-def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
-    """Folders that hold runs: of `--data-dir` and WARPLADDER_DATA_DIR, of this machine, and the shipped one.
-
-    Args:
-        arguments: the arguments after `--` on the command line; when None, the arguments of this process.
-    """
+def data_dirs() -> tuple[Path, ...]:
+    """Folders that hold runs: of `--data-dir` and WARPLADDER_DATA_DIR, of this machine, and the shipped one."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--data-dir", type=store.folder, action="append", default=[])
-    options, _ = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    options, _ = parser.parse_known_args(sys.argv[1:])
     folders = [
         *options.data_dir,
         *(store.folder(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part),

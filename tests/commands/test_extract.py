@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 from tests.doc_pages import ROOT
 from warpladder.__main__ import command
-from warpladder.collectors.jobs.rank import steps_of
 from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
 from warpladder.dashboard.core.operations.hot_operations import Operation as HotOperation
@@ -48,8 +47,7 @@ def run(*arguments: str) -> Result:
 
 def hot(path: Path, folder: Path, choice: Choice | None = None) -> HotOperations:
     opened = store.open_run(folder / import_report(path, folder, "", None, []))
-    steps = steps_of(opened)
-    return hot_operations(opened, (steps.start, steps.end), {}, choice or Choice())
+    return hot_operations(opened, {}, choice or Choice())
 
 
 @pytest.mark.slow

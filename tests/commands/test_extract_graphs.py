@@ -17,7 +17,6 @@ from warpladder.collectors.nsight_systems.parse import import_report as import_n
 from warpladder.dashboard.core.operations.graphs import same_function
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
 from warpladder.data import store
-from warpladder.data.iterations import steps_of
 
 REAL = KINETO / "cuda_graph"
 NSYS = ROOT / "tests" / "fixtures" / "nsight-systems-2025.3"
@@ -53,9 +52,8 @@ def opened(path: Path, folder: Path) -> store.Run:
 
 def hot(graph: Path, folder: Path, *eager: Path, choice: Choice | None = None) -> HotOperations:
     run = opened(graph, folder)
-    steps = steps_of(run)
     without = [opened(path, folder) for path in eager]
-    return hot_operations(run, (steps.start, steps.end), {}, choice or Choice(), without)
+    return hot_operations(run, {}, choice or Choice(), without)
 
 
 def forms(found: HotOperations) -> dict[tuple[str, str], tuple[float, tuple[Any, ...]]]:

@@ -99,7 +99,6 @@ def command(
     from warpladder.dashboard.core.operations.hot_operations import Choice, hot_operations
     from warpladder.dashboard.text import bench_file, extracted
     from warpladder.data import store
-    from warpladder.data.iterations import steps_of
 
     if check and out is not None:
         raise Error("--check compares a recording, and --out writes the file to record; leave one out")
@@ -111,9 +110,8 @@ def command(
     recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
     without = _eager(eager, rank, data_dir)
     run = _with_operators(_run(trace, rank, data_dir), without)
-    steps = steps_of(run)
     ceilings = _ceilings(run, data_dir)
-    hot = hot_operations(run, (steps.start, steps.end), ceilings.values, choice, without)
+    hot = hot_operations(run, ceilings.values, choice, without)
     if not hot.operations:
         raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
     if recording is not None:

@@ -14,6 +14,7 @@ from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.graphs import Graphs
 from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Kernel
 from warpladder.data.arrays import Bools, Int64s, numbered
+from warpladder.data.iterations import steps_of
 from warpladder.data.limits import COMPUTE, arithmetic_of_call_ns, device_memory, empty_kernel_ns
 from warpladder.data.names import found_by_size
 from warpladder.data.schema import CUDA_GRAPH
@@ -192,25 +193,22 @@ class Choice(NamedTuple):
         return not self.leaves_out and not self.apart
 
 
-def hot_operations(
-    run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str, float], choice: Choice, eager: Sequence[Run] = ()
-) -> HotOperations:
+def hot_operations(run: Run, ceilings: Mapping[str, float], choice: Choice, eager: Sequence[Run] = ()) -> HotOperations:
     """The operations of a run that was imported from a trace of PyTorch's profiler.
 
     Args:
         run: with table `operations`.
-        steps: starts and ends of the steps on the host, ns; empty for a trace without steps.
         ceilings: of the same device, by name; empty where none are known.
         choice: which operations are wanted.
         eager: profiles of the same program without CUDA graphs, which have the operators of its graphs.
     """
-    calls, work = Calls.of(run), DeviceWork(run)
+    calls, work, steps = Calls.of(run), DeviceWork(run), steps_of(run)
     on_host = not len(work.start)
     if on_host:
         work.take_host_time(calls)
     else:
         work.launched_by(calls, run)
-    step_of = work.steps(*steps)
+    step_of = work.steps(steps.start, steps.end)
     inside = step_of >= 0
     graphs = Graphs(work, step_of)
     for each in eager:
@@ -228,7 +226,7 @@ def hot_operations(
 
     total = int(work.duration[inside].sum())
     ranked = tuple(sorted(operations, key=rank))
-    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, ranked, on_host, step_of, form_of, work)
+    return HotOperations(max(len(steps), 1), bool(len(steps)), total, ranked, on_host, step_of, form_of, work)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from warpladder.dashboard.core.operations.operator_calls import DeviceWork
 from warpladder.dashboard.core.replay import replay
 from warpladder.dashboard.core.traces import ended_last
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s, integers
-from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
 #: Work that starts so soon after the work before it on its stream was released by it, ns.
@@ -211,8 +210,7 @@ class Program:
     @classmethod
     def of(cls, trace: Run, ceilings: Mapping[str, float], eager: Sequence[Run] = (), *, apart: bool = False) -> "Program":
         """The program of a trace with operators of PyTorch. The arguments are those of `hot_operations`."""
-        steps = steps_of(trace)
-        hot = hot_operations(trace, (steps.start, steps.end), ceilings, Choice(apart=apart), eager)
+        hot = hot_operations(trace, ceilings, Choice(apart=apart), eager)
         starts = (trace.arrow(name, ["start_ns"])["start_ns"] for name in ("operations", "api_calls"))
         calls = np.sort(np.concatenate([integers(each) for each in starts]))
         return cls(hot, _timeline(trace, hot.work), calls, trace.run_id, str(trace.info["device_name"] or ""), apart)

@@ -242,10 +242,6 @@ def _roof_words(roof: Roof) -> str:
     return f"{roof.name}{part} {format_rate(roof.value, roof.unit)}"
 
 
-def _how(roof: Roof) -> str:
-    return f"{roof.name}: {roof.method}"
-
-
 def _hover(point: Cell, counted_in: str) -> str:
     return hover(
         point,

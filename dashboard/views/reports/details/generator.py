@@ -52,8 +52,6 @@ KIND_OF: Final[Mapping[str, str]] = {
     "h2d": IN,
     "d2h": OUT,
 }
-#: The kernels among these names.
-KERNELS: Final = tuple(name for name, kind in KIND_OF.items() if kind not in COPIES)
 
 
 def images_in(case: str) -> int:
@@ -63,8 +61,6 @@ def images_in(case: str) -> int:
 
 _SCOPES: Final = {IN: Phase.H2D, COMPUTE: Phase.COMPUTE, OUT: Phase.D2H}
 _CACHE: Final = "hot"
-#: The scopes that these queries read.
-SCOPES: Final = ("end_to_end", "device", *_SCOPES.values())
 _COLUMNS: Final = [
     "case",
     "size_rank",

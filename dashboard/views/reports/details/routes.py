@@ -19,7 +19,6 @@ IN_A_ROW: Final = 100
 ONE_CASE, ROW_CASE = "n=64,calls=1", f"n=64,calls={IN_A_ROW}"
 #: The report's matrix. The steps of the first use were timed there.
 REPORT_CASE: Final = "n=1024,calls=1"
-CASES: Final = (ONE_CASE, ROW_CASE, REPORT_CASE)
 #: Scope of a step -> the beginning of its columns.
 STEPS: Final[Mapping[str, str]] = {
     Phase.IMPORT: "import",
