@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from warpladder.data import schema
 from warpladder.data.staging import Staging, is_same, is_taken, sync
 from warpladder.data.store.errors import RunExists, StoreError, first_line
-from warpladder.data.store.tables import SUFFIX, Rows, conform
+from warpladder.data.store.tables import LONG_TABLES, SUFFIX, Rows, conform
 
 _ROWS_A_GROUP: Final = 1_000_000
 
@@ -137,11 +137,10 @@ class RunWriter:
                 written,
                 compression="zstd",
                 compression_level=_LEVEL_OF_CODE if is_code else self._compression_level,
-                # Kernels of a workload resemble each other, so that one page of all takes half the bytes of a page for each. Statistics
-                # would repeat the longest texts, not compressed.
+                # Kernels of a workload resemble each other, so that one page of all takes half the bytes of a page for each.
                 data_page_size=_PAGE_OF_CODE if is_code else None,
                 dictionary_pagesize_limit=_PAGE_OF_CODE if is_code else None,
-                write_statistics=not is_code,
+                write_statistics=table in LONG_TABLES,  # of a short table they take more bytes than they save
                 write_page_checksum=True,
                 use_dictionary=[field.name for field in written if not _rises(field)],
                 column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if _rises(field)},
@@ -178,6 +177,7 @@ class RunWriter:
 
 
 def _rises(field: pa.Field) -> bool:
-    """Whether a column holds times or ids. They differ little from row to row, so that differences take half the bytes of a dictionary and
-    a third of the time to read. Of other whole numbers, such as the size of a grid, the same few come again and again."""
-    return bool(pa.types.is_integer(field.type)) and field.name.endswith(("_ns", "_id", "correlation"))
+    """Whether a column holds times, ids or numbers of what follows each other. They differ little from row to row, so that differences take
+    half the bytes of a dictionary and a third of the time to read. Of other whole numbers, such as the size of a grid, the same few come
+    again and again."""
+    return bool(pa.types.is_integer(field.type)) and field.name.endswith(("_ns", "_id", "correlation", "instruction", "block"))

@@ -59,7 +59,6 @@ WORKLOAD: Final = Workload(
     tolerance=problem.TOLERANCES,
     axes=problem.AXES,
     make_case=problem.make_case,
-    draft=True,
 )
 
 emulation_cases = problem.emulation_cases

@@ -41,7 +41,6 @@ WORKLOAD: Final = Workload(
     tolerance=problem.TOLERANCES,
     axes=(Axis("batch", 1, 65536),),
     make_case=problem.make_case,
-    draft=True,
 )
 
 emulation_cases = problem.emulation_cases
