@@ -16,14 +16,21 @@ from warpladder.data.names import PHASE
 
 FULL: Final = "fp32"
 _WORDS: Final = {"tf32": "TF32", "3xtf32": "3xTF32"}
-#: Precision of a rung -> precision of the peers that it is compared with. No library has 3xTF32. It is compared with fp32,
-#: which it replaces with about the same error.
-PEERS_OF: Final = {
-    "fp32": "fp32",
-    "3xtf32": "fp32",
-    "tf32": "tf32",
-    "fp64": "fp64",
-    **{name: name for name in ("fp16", "bf16", "fp8", "int8", "int", "mixed")},
+_FROM_FP32: Final = ("fp32", "fp64")
+_FROM_TF32: Final = ("tf32", "3xtf32", *_FROM_FP32)
+#: Precision of a rung -> precisions of the peers that it is compared with: its own, and those that hold all of its numbers, so that a user
+#: can take such a peer in its place. 3xTF32 replaces fp32 with about the same error.
+PEERS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "fp32": _FROM_FP32,
+    "3xtf32": ("3xtf32", *_FROM_FP32),
+    "tf32": _FROM_TF32,
+    "fp64": ("fp64",),
+    "fp16": ("fp16", *_FROM_TF32),
+    "bf16": ("bf16", *_FROM_TF32),
+    "fp8": ("fp8", "fp16", "bf16", *_FROM_TF32),
+    "int8": ("int8",),
+    "int": ("int",),
+    "mixed": ("mixed", *_FROM_FP32),
 }
 
 
@@ -64,7 +71,7 @@ def compared(frame: pd.DataFrame, precision: str) -> pd.DataFrame:
 
 def is_peer_of(frame: pd.DataFrame, precision: str) -> "pd.Series[bool]":
     """Which rows of `cells` are peers that a rung of this precision is compared with."""
-    return (frame["role"] == "peer") & (frame["precision"] == PEERS_OF.get(precision, precision))
+    return (frame["role"] == "peer") & frame["precision"].isin(PEERS_OF.get(precision, (precision,)))
 
 
 #: The verdicts that call neither of two cells faster.

@@ -15,9 +15,8 @@ from warpladder.dashboard.core.run_data import RunData
 
 _FASTEST, _TIED, _DOUBTED = "*", "=", "?"
 _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not compared: distrusted, or too few samples"}
-#: What the legend adds where winners of several precisions are marked; a rung in 3xTF32 that is slower than a library in fp32 is no winner.
-_OF_PRECISION: Final = " of its precision"
-_BESIDE_FP32: Final = ", 3xTF32 also against fp32 libraries"
+#: What the legend adds where winners of several precisions are marked; a rung in TF32 that is slower than a library in fp32 is no winner.
+_OF_PRECISION: Final = " of its precision, also against libraries of a higher one"
 
 #: Spaces between two columns.
 _GAP: Final = 2
@@ -79,8 +78,7 @@ def _legend(winners: pd.DataFrame) -> dict[str, str]:
         winners: of `best_per_case`.
     """
     apart = set(winners["compared_in"])
-    fastest = (_OF_PRECISION + _BESIDE_FP32 * ("3xtf32" in apart)) if len(apart) > 1 else ""
-    return _LEGEND | {_FASTEST: _LEGEND[_FASTEST] + fastest}
+    return _LEGEND | {_FASTEST: _LEGEND[_FASTEST] + _OF_PRECISION * (len(apart) > 1)}
 
 
 def _texts(data: RunData, every: pd.DataFrame, timing: Timing, winners: pd.DataFrame) -> _Texts:

@@ -377,11 +377,11 @@ def _title(with_samples: list[Cell], look: Look, timed: pd.DataFrame) -> str:
     as_fast = {row.variant: f"{format_ratio(_median(best) / _median(row))} as fast" for row in others}
     as_fast |= {row.variant: "as fast, within the noise" for row in others if best.variant in row.ties}
     further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {as_fast[row.variant]}" for row in others)
-    # A rung in 3xTF32 is compared with fp32 peers, unless a rung in fp32 is faster.
+    # A rung in 3xTF32 is compared with fp32 peers, unless a rung in fp32 is faster; and so on.
     alone = [
         rung
         for rung in fastest
-        if not any(row.precision == PEERS_OF.get(rung.precision) and _median(row) < _median(rung) for row in fastest)
+        if not any(row.precision in _peers_of(rung) and _median(row) < _median(rung) for row in fastest)
     ]
     named = [_peer(with_samples, row, look) for row in alone]
     peers = "".join(
@@ -415,6 +415,10 @@ def _tied_with(with_samples: list[Cell], best: Cell, look: Look) -> str:
     return f"{joined} {look.variant_name(second.workload, second.variant)}"
 
 
+def _peers_of(rung: Cell) -> tuple[str, ...]:
+    return PEERS_OF.get(rung.precision, (rung.precision,))
+
+
 def _median(row: Cell) -> float:
     return row.median_ns.value
 
@@ -423,8 +427,7 @@ def _peer(with_samples: list[Cell], rung: Cell, look: Look) -> tuple[str, str]:
     """`faster` and the fastest peer that is, with its speedup over the rung that it is compared with; else `tied` and the fastest peer that
     is not known to be slower; else nothing.
     """
-    precision = PEERS_OF.get(rung.precision, rung.precision)
-    peers = [row for row in with_samples if row.role == "peer" and row.precision == precision and rung.role == "rung"]
+    peers = [row for row in with_samples if row.role == "peer" and row.precision in _peers_of(rung) and rung.role == "rung"]
     faster = min((row for row in peers if rung.variant in row.beats), key=_median, default=None)
     tied = min((row for row in peers if rung.variant in row.ties), key=_median, default=None)
     if faster:

@@ -244,7 +244,7 @@ def best_strip(winners: pd.DataFrame, look: Look, workload: str, measured: str, 
         _name_colors(figure, dict(zip(names, colors, strict=True)))
     figure.update_xaxes(showgrid=False, ticks="", side="bottom")
     figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
-    apart_words = " Each precision is compared with the peers that it replaces: 3xTF32 with the fp32 peers." if several else ""
+    apart_words = " Each precision is compared with the peers of that and of higher precisions." if several else ""
     tile = "names the fastest variant, and" if with_words else "has the colour of the fastest variant; its hover text has"
     note = (
         f"{look.device}; {measured}; {samples(frame['n'])}. Each tile {tile} how much slower the next one is, paired by round. Tied: the "
@@ -490,7 +490,7 @@ def _best(good: pd.DataFrame) -> dict[str, Cell]:
 
 
 def _name(best: Cell, precision: str, look: Look) -> str:
-    # An fp32 peer can be ahead of every rung in 3xTF32.
+    # A peer of a higher precision can be ahead of every rung.
     ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
     return f"{look.variant_name(best.workload, best.variant)}{ahead}"
 

@@ -83,6 +83,22 @@ def test_a_tf32_peer_is_never_the_peer_of_an_fp32_rung() -> None:
     assert row["peer"] != row["peer"], "null: there is no peer of fp32"
 
 
+@pytest.mark.parametrize(
+    ("rung", "library", "peer"),
+    [
+        *(("bf16", "tf32", "higher"), ("bf16", "fp32", "higher"), ("fp16", "tf32", "higher"), ("fp8", "bf16", "higher")),
+        *(("tf32", "fp32", "higher"), ("3xtf32", "fp64", "higher"), ("bf16", "fp16", "own"), ("fp16", "bf16", "own")),
+        *(("fp32", "3xtf32", "own"), ("tf32", "bf16", "own"), ("fp64", "fp32", "own"), ("int8", "fp8", "own")),
+    ],
+)
+def test_a_rung_is_compared_with_the_fastest_peer_whose_numbers_hold_its_own(rung: str, library: str, peer: str) -> None:
+    data = errors_and_times(("v01_a", rung, 100, 1e-4), ("own", rung, 1000, 1e-4), ("higher", library, 500, 1e-4))
+    (row,) = overviews.overview(data).to_dict("records")
+    assert row["peer"] == peer and row["over_peer"] == pytest.approx({"higher": 5, "own": 10}[peer])
+    (won,) = winners.best_per_case(data, "w", COLD).to_dict("records")
+    assert (won["variant"], won["runner_up"]) == ("v01_a", peer)
+
+
 def test_each_gain_is_over_the_rung_before_in_the_same_precision_or_over_fp32() -> None:
     data = errors_and_times(
         ("v01_a", "fp32", 600, None), ("v02_b", "tf32", 200, None), ("v03_c", "3xtf32", 300, None), ("v04_d", "tf32", 100, None)
@@ -179,7 +195,7 @@ def test_over_sizes_each_precision_has_its_first_and_its_floor(data: RunData) ->
     none = winners.undecided(data, "gemm", COLD)
     strip = sizes.best_strip(winners.best_per_size(data, "gemm", COLD), look(data), "gemm", "device time", none)
     assert list(strip.figure.data[0].y) == ["fp32", "3xTF32", "TF32"]
-    assert "3xTF32 with the fp32 peers" in strip.note
+    assert "with the peers of that and of higher precisions" in strip.note
 
 
 def test_an_fp32_peer_ahead_of_every_3xtf32_rung_is_named_as_what_it_is() -> None:
