@@ -106,7 +106,7 @@ def with_numba(x, out, stream):
     numba_affine[-(-x.size // 256), 256, stream](x, out)
 
 
-@bench.variant(arrays="numba", role="specimen")
+@bench.variant(arrays="numba")
 def numba_default_stream(x, out):
     numba_affine[-(-x.size // 256), 256](x, out)
 
