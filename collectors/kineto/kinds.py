@@ -200,7 +200,7 @@ class Lanes:
 
     def __bool__(self) -> bool:
         """Whether the lanes are those of XLA."""
-        return any(_DEVICE.search(name) for name in self._processes.values())
+        return any(_DEVICE.search(name) or _HOST.match(name) for name in self._processes.values())
 
     def of(self, event: Event) -> _Lane | None:
         """The lane of an event; None for one that is left out."""

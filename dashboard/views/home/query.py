@@ -123,7 +123,10 @@ def _to_do(data: RunData, found: Profile) -> str:
     if found.parts is None and len(found.limits):
         return "see why each kernel is not faster: warpladder app, page Why"
     if found.parts is None:
-        return _WITH_DEVICE_WORK.get(str(data.info["collector"]), "profile a part of the program that uses the device")
+        how = _WITH_DEVICE_WORK.get(str(data.info["collector"]), "profile a part of the program that uses the device")
+        if data.traces.has_operators:
+            return f"see which operators take the time on the host: warpladder extract RUN; or {how}"
+        return how
     about = {
         "compute_ns": about_kernels(data, str(found.kernels.iloc[0]["name"]) if len(found.kernels) else ""),
         "exposed_ns": "see which rank the others wait for: warpladder import --job FOLDER, with the profiles of all ranks in it",

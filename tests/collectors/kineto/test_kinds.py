@@ -1,6 +1,7 @@
 """What the events of a trace are: of old profilers, of other devices, of JAX; and what is no trace."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,10 +201,13 @@ def test_what_ran_on_a_tpu_stands_on_its_line_of_operations(tmp_path: Path) -> N
     assert kernels["name"].tolist() == ["fusion.1", "fusion.2"] and set(kernels["device"]) == {3}
 
 
-def test_a_trace_of_jax_without_a_device_advises_jax(tmp_path: Path) -> None:
-    events = [*lane(1, "/device:GPU:0", {}), *lane(701, "/host:CPU", {7: "python"}), x(701, 7, "f", 0, 10)]
+@pytest.mark.parametrize("devices", [(), ("/device:GPU:0",)])
+def test_a_trace_of_jax_without_work_of_a_device_advises_jax(tmp_path: Path, devices: Sequence[str]) -> None:
+    """Without a GPU, XLA names no device at all."""
+    lanes = [each for name in devices for each in lane(1, name, {})]
+    events = [*lanes, *lane(701, "/host:CPU", {7: "python"}), x(701, 7, "train", 0, 10, step_num="2")]
     run, warnings = xla(events, tmp_path)
-    assert run.rows("ranges") == 1
+    assert run.table("ranges")["text"].tolist() == ["step 2"]
     assert any("jax.profiler" in text for text in warnings) and not any("--trace" in text for text in warnings)
 
 

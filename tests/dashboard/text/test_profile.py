@@ -183,6 +183,11 @@ def test_a_profile_without_device_work_says_how_to_have_some(tmp_path: Path) -> 
     assert "no device work in this profile" in text and "ProfilerActivity.CUDA" in text
     facts = _facts(tmp_path / "t.json", tmp_path)
     assert (facts["device_time"], facts["kernels"], facts["copies"], facts["steps"]["count"]) == (None, [], [], 2)
+    trace = json.loads((tmp_path / "t.json").read_text())
+    trace["traceEvents"].append({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 5, "dur": 50, "pid": 1, "tid": 1})
+    (tmp_path / "operators.json").write_text(json.dumps(trace))
+    text = _said("import", str(tmp_path / "operators.json"), data_dir=tmp_path / "runs")
+    assert "next: see which operators take the time on the host: warpladder extract RUN;" in " ".join(text.split())
 
 
 @pytest.mark.slow
