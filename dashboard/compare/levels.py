@@ -385,6 +385,9 @@ class Medians:
     def places(self) -> Mapping[TimedCell, int]:
         return {cell: place for place, cell in enumerate(self.cells)}
 
+    def level(self, cell: TimedCell) -> Level:
+        return self.levels.at(self.places[cell])
+
 
 def medians(run: store.Run, workload: str) -> Medians:
     """The medians of a workload. The run is not checked as in `store.open_run`.
@@ -494,8 +497,7 @@ class Reading:
     def level(self, cell: Cell) -> Level:
         """The level of a cell."""
         timed = TimedCell.of(cell)
-        medians = self.medians(cell.workload, timed.timing)
-        return medians.levels.at(medians.places[timed])
+        return self.medians(cell.workload, timed.timing).level(timed)
 
     def source(self, cell: Cell) -> str:
         """Hash of the source of a cell's variant; empty where no source was recorded."""

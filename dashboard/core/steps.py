@@ -33,7 +33,7 @@ class Level:
 
     Attributes:
         first, end: the places of its runs, the end exclusive.
-        log: the logarithm of the level.
+        log: the logarithm of the level, in nanoseconds.
         error: the standard deviation of `log`.
     """
 
@@ -41,6 +41,14 @@ class Level:
     end: int
     log: float
     error: float
+
+    @property
+    def last(self) -> int:
+        return self.end - 1
+
+    @property
+    def time_ns(self) -> float:
+        return math.exp(self.log)
 
 
 def find_levels(logs: Floats, sigmas: Floats, certain: Sequence[bool], possible: Sequence[bool]) -> tuple[Level, ...]:

@@ -17,9 +17,9 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     significant,
 )
+from warpladder.dashboard.core.steps import Level
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, samples, slug, text, ticks
 from warpladder.dashboard.views.compare.trends.query import (
-    Level,
     Series,
     Step,
     Trends,

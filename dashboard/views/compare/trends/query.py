@@ -17,9 +17,10 @@ from warpladder.dashboard.compare import differences
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.compare.differences import Fact
 from warpladder.dashboard.compare.levels import Medians, TimedCell, timing_group
-from warpladder.dashboard.core import run_index, steps
+from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
 from warpladder.dashboard.core.numbers import format_ratio
+from warpladder.dashboard.core.steps import Level, find_levels
 from warpladder.data import store
 from warpladder.data.arrays import Floats
 
@@ -102,19 +103,6 @@ class Step:
     new_source: bool
     facts: tuple[Fact, ...]
     runs: int
-
-
-@dataclass(frozen=True)
-class Level:
-    """Points between two steps.
-
-    Attributes:
-        first, last: places of the first and last point of the level.
-    """
-
-    first: int
-    last: int
-    time_ns: float
 
 
 @dataclass(frozen=True)
@@ -237,7 +225,6 @@ class _Judge:
 
     def __init__(self, every: Sequence[RecordedRun], runs: Sequence[RecordedRun], timing: Timing) -> None:
         self._runs, self._timing = runs, timing
-        self.rows = [{cell: row for row, cell in enumerate(run.medians.cells)} for run in runs]
         self._machine = functools.cache(lambda gpus: Machine([run.medians for run in every], timing, gpus, absolute=True))
         self._pairs: dict[tuple[int, int, int], Pair] = {}
 
@@ -248,10 +235,9 @@ class _Judge:
         key = (before, after, gpus)
         if key not in self._pairs:
             self._pairs[key] = Pair(a, b, self._timing, gpus, functools.partial(self._machine, gpus), absolute=True)
-        of_a, of_b = a.levels.at(self.rows[before][cell]), b.levels.at(self.rows[after][cell])
         source = b.sources.get(cell.variant, "")
         equal = bool(source) and a.sources.get(cell.variant, "") == source
-        return self._pairs[key].judge(of_a, of_b, cell, SMALLEST_EFFECT, equal=equal)
+        return self._pairs[key].judge(a.level(cell), b.level(cell), cell, SMALLEST_EFFECT, equal=equal)
 
 
 def _series(runs: Sequence[RecordedRun], judge: _Judge, cell: TimedCell) -> Series | None:
@@ -259,9 +245,9 @@ def _series(runs: Sequence[RecordedRun], judge: _Judge, cell: TimedCell) -> Seri
     key = (cell.case, cell.variant, cell.config)
     failed = tuple((place, run.medians.failed[key]) for place, run in enumerate(runs) if key in run.medians.failed)
     points, logs = [], []
-    for place, (run, rows) in enumerate(zip(runs, judge.rows, strict=True)):
-        if cell in rows and place not in dict(failed):
-            medians, row = run.medians, rows[cell]
+    for place, medians in enumerate(run.medians for run in runs):
+        if cell in medians.places and place not in dict(failed):
+            row = medians.places[cell]
             n = int(medians.levels.n[row])
             points.append(Point(place, Estimate(*medians.figures[row].tolist()), n, medians.sources.get(cell.variant, "")))
             logs.append(float(medians.levels.log[row]))
@@ -274,13 +260,13 @@ def _series(runs: Sequence[RecordedRun], judge: _Judge, cell: TimedCell) -> Seri
     certain = [False, *(each.verdict in ("slower", "faster") for each in judged)]
     possible = [False, *(each.verdict == "drifted" for each in judged)]
     certain[-1] |= possible[-1] and float(moved[-1]) > math.log(scatter)
-    levels = steps.find_levels(np.array(logs), sigmas, certain, possible)
+    levels = find_levels(np.array(logs), sigmas, certain, possible)
     return Series(
         cell.variant,
         cell.config,
         cell.gpus,
         tuple(points),
-        tuple(Level(level.first, level.end - 1, math.exp(level.log)) for level in levels),
+        levels,
         tuple(_step(runs, points, judged, before, after) for before, after in pairwise(levels)),
         judged,
         noise,
@@ -312,7 +298,7 @@ def _sigmas(points: Sequence[Point], noise: float) -> Floats:
 
 
 def _step(
-    runs: Sequence[RecordedRun], points: Sequence[Point], judged: Sequence[Judgement], before: steps.Level, after: steps.Level
+    runs: Sequence[RecordedRun], points: Sequence[Point], judged: Sequence[Judgement], before: Level, after: Level
 ) -> Step:
     beside = judged[after.first - 1]
     ratio = _ratio(after.log - before.log, math.hypot(before.error, after.error))
