@@ -47,7 +47,7 @@ from warpladder.dashboard.core.replay import Contradiction
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Floats
 
-#: What a segment of the path is. The first ones are the kinds of `Work`, in their order.
+#: What a segment of the path is. The first ones are the kinds of `RankWork`, in their order.
 KINDS: Final = ("compute", "communication", "memory", "graph", "launch", "host", "idle")
 COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns", "overlap_ns", "inferred")
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.waits import LONG_AGO, Waits, Work, waits_of
+from warpladder.dashboard.core.critical_path.waits import LONG_AGO, RankWork, Waits, waits_of
 from warpladder.dashboard.core.traces import Traces, ended_last, of_calls, within
 from warpladder.data import schema, store
 from warpladder.data.arrays import NONE, Bools, Int64s, numbered
@@ -39,7 +39,7 @@ class Named:
     by_stream: Bools
 
 
-def named_waits(work: Work, rows: pd.DataFrame, calls: int) -> Named:
+def named_waits(work: RankWork, rows: pd.DataFrame, calls: int) -> Named:
     """The named waits of a rank.
 
     Args:
@@ -82,7 +82,7 @@ def named_waits(work: Work, rows: pd.DataFrame, calls: int) -> Named:
     return Named(*_of_works(work, of_work), of_call, by_stream)
 
 
-def _of_works(work: Work, of_work: dict[int, set[int]]) -> tuple[Int64s, Bools]:
+def _of_works(work: RankWork, of_work: dict[int, set[int]]) -> tuple[Int64s, Bools]:
     last = {each: sorted(sources, key=lambda source: -int(work.end[source]))[:_MOST] for each, sources in of_work.items()}
     columns, told = np.full((len(work), max(map(len, last.values()), default=0)), NONE), np.zeros(len(work), bool)
     for each, sources in last.items():
@@ -93,7 +93,7 @@ def _of_works(work: Work, of_work: dict[int, set[int]]) -> tuple[Int64s, Bools]:
 class _Streams:
     """The work of each stream in its order, and the waits that were put between."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: RankWork) -> None:
         self._work = work
         self._rows = {key: np.flatnonzero(work.stream == number) for number, key in enumerate(work.streams)}
         # Work of a stream starts in the order in which it is launched.
@@ -213,7 +213,7 @@ class RankActivities:
         """Times of the rank on the job's clock."""
         return times if self._clock is None else self._clock.aligned(times)
 
-    def _read_work(self, collectives: pd.DataFrame) -> Work:
+    def _read_work(self, collectives: pd.DataFrame) -> RankWork:
         if "api_calls" in self._traces.tables:
             self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "name")
         work = device_work(self._run)
@@ -225,7 +225,7 @@ class RankActivities:
         order = np.lexsort((work.end, work.start))
         stream, first = numbered(work.process, work.device, work.stream)
         process, device, number = (each[first] for each in (work.process, work.device, work.stream))
-        return Work(
+        return RankWork(
             self.aligned(work.start)[order],
             self.aligned(work.end)[order],
             stream[order],

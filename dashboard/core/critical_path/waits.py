@@ -21,7 +21,7 @@ _BRANCHES: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Work:
+class RankWork:
     """Kernels, copies and sets of a rank, in the order of their starts. Times are ns on the job's clock.
 
     Attributes:
@@ -80,7 +80,7 @@ class Waits:
     ready: Int64s
 
 
-def waits_of(work: Work, named: Int64s, told: Bools, behind_a_wait: Bools) -> Waits:
+def waits_of(work: RankWork, named: Int64s, told: Bools, behind_a_wait: Bools) -> Waits:
     """What each work waited for.
 
     Args:
@@ -115,7 +115,7 @@ def waits_of(work: Work, named: Int64s, told: Bools, behind_a_wait: Bools) -> Wa
     return Waits(before, events, inferred, by_launch, by_event, np.where(nothing, work.start, ready))
 
 
-def _before(work: Work) -> Int64s:
+def _before(work: RankWork) -> Int64s:
     """For each work the one before it on its stream: of those that started before it, the one that ended last."""
     before = np.full(len(work), NONE)
     for stream in np.unique(work.stream):
@@ -131,7 +131,7 @@ def _before(work: Work) -> Int64s:
     return np.where(one_launch & (overlap > _BRANCHES * shorter), NONE, before)
 
 
-def _before_start(work: Work, named: Int64s) -> Int64s:
+def _before_start(work: RankWork, named: Int64s) -> Int64s:
     """The works that each work is known to have waited for, the last one first. What ended after its start was not waited for."""
     if not named.shape[1]:
         return np.full((len(work), 1), NONE)
@@ -144,7 +144,7 @@ def _before_start(work: Work, named: Int64s) -> Int64s:
     return np.take_along_axis(np.where(possible, named, NONE), order, axis=1)
 
 
-def _ended_before(work: Work) -> Int64s:
+def _ended_before(work: RankWork) -> Int64s:
     """For each work the work of the rank that ended last before it started; `NONE` without any."""
     latest = ended_last(work.end, work.start)
     rounded = ended_last(work.end, work.start + _ROUNDING_NS)
@@ -152,7 +152,7 @@ def _ended_before(work: Work) -> Int64s:
     return np.where((latest != NONE) & (work.start[latest] < work.start), latest, NONE)
 
 
-def _of_another_stream(work: Work, rows: Int64s) -> Int64s:
+def _of_another_stream(work: RankWork, rows: Int64s) -> Int64s:
     """For some works the work of another stream, launched before, that ended last before they started; `NONE` for others."""
     event = np.full(len(work), NONE)
     ended = np.full(len(rows), LONG_AGO)

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork
+from warpladder.dashboard.core.operations.operator_calls import Calls, OperatorWork
 from warpladder.data.arrays import Int64s, numbered, occurrence
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
@@ -67,7 +67,7 @@ class Graphs:
         reasons: why operators of graphs are not known.
     """
 
-    def __init__(self, work: DeviceWork, step_of: Int64s) -> None:
+    def __init__(self, work: OperatorWork, step_of: Int64s) -> None:
         self._work, self._step_of = work, step_of
         self.reason_of = np.full(len(step_of), -1)
         self.reasons: list[str] = []
@@ -147,8 +147,8 @@ class _Eager:
         rows: of that, what graphs launched.
     """
 
-    def __init__(self, run: Run, graphs: DeviceWork, rows: Int64s) -> None:
-        self.calls, self.work = Calls.of(run), DeviceWork(run)
+    def __init__(self, run: Run, graphs: OperatorWork, rows: Int64s) -> None:
+        self.calls, self.work = Calls.of(run), OperatorWork(run)
         self.work.launched_by(self.calls, run)
         steps = steps_of(run)
         self.step_of = self.work.steps(steps.start, steps.end)
@@ -167,7 +167,7 @@ class _Eager:
         begins = [np.diff(each, prepend=-1) != 0 for each in (owner, call)]
         self._pattern = numbered(form[owner] + 1, form[call] + 1, *(each.astype(np.int64) for each in begins))[0]
 
-    def work_of(self, codes: Int64s, chains: Int64s, launch: Int64s, step_of: Int64s, graphs: DeviceWork) -> Int64s:
+    def work_of(self, codes: Int64s, chains: Int64s, launch: Int64s, step_of: Int64s, graphs: OperatorWork) -> Int64s:
         """The work that chains of launches, with the same work on one stream, are proven to be; shape (chains, n). Raises _Unproven.
 
         Args:
@@ -197,7 +197,7 @@ class _Eager:
             )
         return self._work_at(first[in_step], length)
 
-    def _found(self, codes: list[int], work: Int64s, graphs: DeviceWork) -> Int64s:
+    def _found(self, codes: list[int], work: Int64s, graphs: OperatorWork) -> Int64s:
         """Where in the sequence the work of a chain is, whole calls of operators. Raises _Unproven."""
         at = np.flatnonzero(self._sequence == codes[0])
         if not len(at):
@@ -246,7 +246,7 @@ def _alike(codes: Int64s, launch: Int64s, stream: Int64s) -> Iterator[Int64s]:
         yield np.array(firsts)[:, None] + np.arange(len(content) // codes.itemsize)
 
 
-def _codes(*parts: tuple[DeviceWork, Int64s]) -> list[Int64s]:
+def _codes(*parts: tuple[OperatorWork, Int64s]) -> list[Int64s]:
     """Equal numbers for equal names and sizes of some work of several traces."""
     texts: dict[str, int] = {}
     columns = []
@@ -275,7 +275,7 @@ def same_function(name: str) -> str:
     return "".join(kept).replace(" ", "")
 
 
-def _described(work: DeviceWork, place: int) -> str:
+def _described(work: OperatorWork, place: int) -> str:
     """A piece of work in words: name, blocks and threads, or bytes; -1 for none."""
     if place < 0:
         return "nothing"

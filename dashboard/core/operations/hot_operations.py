@@ -12,7 +12,7 @@ import numpy as np
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.graphs import Graphs
-from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Kernel
+from warpladder.dashboard.core.operations.operator_calls import Calls, Kernel, OperatorWork
 from warpladder.data.arrays import Bools, Int64s, numbered
 from warpladder.data.iterations import steps_of
 from warpladder.data.limits import COMPUTE, arithmetic_of_call_ns, device_memory, empty_kernel_ns
@@ -133,7 +133,7 @@ class HotOperations:
     on_host: bool = False
     step_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
     form_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
-    work: DeviceWork | None = field(default=None, compare=False, repr=False)
+    work: OperatorWork | None = field(default=None, compare=False, repr=False)
 
     @property
     def time(self) -> str:
@@ -202,7 +202,7 @@ def hot_operations(run: Run, ceilings: Mapping[str, float], choice: Choice, eage
         choice: which operations are wanted.
         eager: profiles of the same program without CUDA graphs, which have the operators of its graphs.
     """
-    calls, work, steps = Calls.of(run), DeviceWork(run), steps_of(run)
+    calls, work, steps = Calls.of(run), OperatorWork(run), steps_of(run)
     on_host = not len(work.start)
     if on_host:
         work.take_host_time(calls)
@@ -273,7 +273,7 @@ class _Described(NamedTuple):
 
 
 def _operations(
-    calls: Calls, work: DeviceWork, owner: Int64s, step_of: Int64s, ceilings: Mapping[str, float], choice: Choice
+    calls: Calls, work: OperatorWork, owner: Int64s, step_of: Int64s, ceilings: Mapping[str, float], choice: Choice
 ) -> tuple[list[Operation], Int64s]:
     """The operators that own the work of steps, or chains of them, and the number of the form of each piece of work."""
     wanted = step_of >= 0
@@ -324,7 +324,7 @@ def _operations(
     return operations, form_of
 
 
-def _complete(calls: Calls, work: DeviceWork, owner: Int64s) -> None:
+def _complete(calls: Calls, work: OperatorWork, owner: Int64s) -> None:
     """Complete the arguments of forms by what the names of their kernels tell: a text, and the types of lists of tensors."""
     form = np.where(owner >= 0, np.append(calls.form, -1)[owner], -1)
     for number, found in enumerate(calls.arguments):
@@ -438,7 +438,7 @@ def _of_chain(calls: Calls, parts: Sequence[tuple[int, int | None]]) -> _Describ
     return _Described(", ".join(part.name for part in found), tuple(found), "", work, types.pop() if len(types) == 1 else "")
 
 
-def _without_operator(calls: Calls, work: DeviceWork, graphs: Graphs, owner: Int64s, inside: Bools) -> list[Operation]:
+def _without_operator(calls: Calls, work: OperatorWork, graphs: Graphs, owner: Int64s, inside: Bools) -> list[Operation]:
     """Device work that belongs to no operator of PyTorch, by what launched it."""
     rows = np.flatnonzero(inside & (owner < 0))
     if not len(rows):
@@ -460,7 +460,7 @@ def _without_operator(calls: Calls, work: DeviceWork, graphs: Graphs, owner: Int
     return found
 
 
-def _launched(calls: Calls, work: DeviceWork, graphs: Graphs, talks: Bools, row: int) -> tuple[str, str]:
+def _launched(calls: Calls, work: OperatorWork, graphs: Graphs, talks: Bools, row: int) -> tuple[str, str]:
     """The launcher of a piece of work, and why you cannot call it again."""
     call = int(work.call[row])
     if call >= 0:

@@ -191,7 +191,7 @@ class Calls:
         number, _ = numbered(np.append(self._process, process), np.append(self._thread, thread))
         return Innermost(number[: len(self)], self.start, self.end).at(number[len(self) :], time)
 
-    def owners(self, work: "DeviceWork", operator: str, within: str) -> Int64s:
+    def owners(self, work: "OperatorWork", operator: str, within: str) -> Int64s:
         """The call that each piece of device work belongs to; -1 where there is none.
 
         Args:
@@ -278,7 +278,7 @@ def _real_types(text: str) -> int:
     )
 
 
-class DeviceWork:
+class OperatorWork:
     """Kernels, copies and sets.
 
     Attributes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
-from warpladder.dashboard.core.operations.operator_calls import DeviceWork
+from warpladder.dashboard.core.operations.operator_calls import OperatorWork
 from warpladder.dashboard.core.replay import replay
 from warpladder.dashboard.core.traces import ended_last
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s, integers
@@ -315,7 +315,7 @@ class Program:
         return [self.pace * (gain / self.hot.steps - self._gain_of_host) for gain in gains]
 
 
-def _timeline(trace: Run, work: DeviceWork | None) -> DeviceTimeline:
+def _timeline(trace: Run, work: OperatorWork | None) -> DeviceTimeline:
     assert work is not None
     calls = trace.table("api_calls", ["start_ns", "end_ns", "name"])
     waits = calls[calls["name"].str.contains("|".join(_WAITS))].sort_values("end_ns")
