@@ -138,6 +138,10 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
         program.run(rung.launches(case, config), inputs, outputs)
         expected = workload.reference(case, inputs)["c"]
         assert np.linalg.norm(outputs["c"] - expected) <= workload.tolerance["fp32"] * np.linalg.norm(expected)
+    compiler = pytest.importorskip("warpladder.collectors.cuda.compiler", exc_type=ImportError)
+    for arch in ("sm_75", "sm_90"):
+        (kernel,) = compiler.compile_variant(rung, kernels(rung, cases), arch).kernels.values()
+        assert (kernel.spill_bytes, kernel.registers <= 64) == (0, True), "blocks have up to 1,024 threads"
 
 
 def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:

@@ -109,7 +109,10 @@ def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a
         for launch in launches:
             if launch.kernel in module.kernels:
                 parameters.check([launch], module)
-                assert module.kernels[launch.kernel].registers * math.prod(launch.block) <= REGISTERS, launch.kernel
+                registers, threads = module.kernels[launch.kernel].registers, math.prod(launch.block)
+                assert registers * threads <= REGISTERS, (
+                    f"{launch.kernel}: a block of {threads} threads cannot have {registers} registers a thread"
+                )
 
 
 def test_by_default_every_specialisation_is_compiled_for_one_architecture_in_turn_besides_the_recorded_one() -> None:
