@@ -95,7 +95,7 @@ EXPERIMENTS = Table(
         text("kernel", "the kernel that takes the most time, which is looked into"),
         text("experiment", "kind of the experiment", values=tuple(map(str, Experiment))),
         text("what", "the class of work, the mark, the stage or the fact", not_empty=True),
-        real("value", "the time, the share or the number"),
+        real("value", "the time, the share or the number; null where the altered kernel broke its process", nullable=True),
         real("low", "lower end of the 95 % interval; null where the value was not measured in rounds", nullable=True),
         real("high", "upper end of the 95 % interval; null likewise", nullable=True),
         text("unit", "unit of the value: `ns`, `share`, `bytes`; empty for a number"),

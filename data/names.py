@@ -48,6 +48,8 @@ class Experiment(StrEnum):
     FACT = "fact"
 
 
+#: Column `note` of a class without which the kernel broke, so that its time is null.
+BROKE: Final = "the altered kernel broke its process"
 #: Column `note` of a class that was done twice in place of not at all.
 DONE_TWICE: Final = "done twice, and the time more taken off: its results choose addresses or branches"
 

@@ -172,7 +172,8 @@ class Inside:
     def _assembled(self, altered: _Altered) -> CompiledModule:
         cubin = assemble(str(altered.module), altered.module.target)
         symbols = {name: name for name in altered.symbols}
-        return replace(self._original, cubin=cubin, constants={**self._original.constants, **symbols})
+        constants = {**self._original.constants, **symbols}
+        return replace(self._original, cubin=cubin, constants=constants, ptx=str(altered.module))
 
     def build(self, modules: Mapping[str, _Altered]) -> list[str]:
         """Assemble modules, one a core, load them, and run each once. Returns the names of those that are not left out."""

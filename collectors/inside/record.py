@@ -18,7 +18,7 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.inside import LAUNCHES, START
 from warpladder.data import store
-from warpladder.data.names import Source, diagnostic_row
+from warpladder.data.names import BROKE, Experiment, Source, Work, diagnostic_row
 
 #: A step that takes longer is ended: an altered kernel waits for what never comes.
 _SECONDS_A_STEP: Final = 120.0
@@ -54,7 +54,7 @@ class Shown:
 
     def _told(self) -> Iterator[str]:
         for step, why in self.broken.items():
-            yield f"{_UNALTERED.get(step) or f'without {step}: the altered kernel broke its process'} ({why})"
+            yield f"{_UNALTERED.get(step) or f'without {step}: {BROKE}'} ({why})"
 
     def diagnostics(self, cell: Cell) -> list[dict[str, Any]]:
         """Rows of `diagnostics`."""
@@ -77,9 +77,17 @@ def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str
             break
         shown.broken[step] = why
     shown.blocks = [{**cell.key, **row} for row in rows if "multiprocessor" in row]
-    of_cell = (row for row in rows if "multiprocessor" not in row)
+    of_cell = [row for row in rows if "multiprocessor" not in row]
+    if of_cell:
+        of_cell += [_broken(of_cell[0]["kernel"], step) for step in shown.broken if step in map(str, Work)]
     shown.rows = [{**cell.key, "place": place, **row} for place, row in enumerate(of_cell)]
     return shown
+
+
+def _broken(kernel: str, work: str) -> dict[str, Any]:
+    """The row of a class of work that could not be taken out."""
+    without = {"experiment": str(Experiment.WITHOUT), "what": work, "value": None, "low": None, "high": None, "unit": "ns"}
+    return {"kernel": kernel, **without, "lines": "", "note": BROKE}
 
 
 def _once(request: dict[str, Any], told: Callable[[str], object]) -> tuple[list[dict[str, Any]], str, str]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.data import store
-from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
+from warpladder.data.names import BROKE, DONE_TWICE, Experiment, Fact, Work
 from warpladder.data.naming import CellName
 
 Row = Mapping[str, Any]
@@ -122,8 +122,9 @@ class Inside:
     """The rows of table `experiments` of one cell. What was not measured in rounds is its own interval."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
+        known = [{**row, "value": math.nan if row["value"] is None else row["value"]} for row in rows]
         self._rows = [
-            {**row, **{end: row["value"] if row[end] is None else row[end] for end in ("low", "high")}} for row in rows
+            {**row, **{end: row["value"] if row[end] is None else row[end] for end in ("low", "high")}} for row in known
         ]
 
     def of(self, experiment: Experiment, what: str = "", note: str = "") -> list[Row]:
@@ -177,6 +178,11 @@ class Inside:
         """The time of the unaltered PTX, assembled like the altered one, over the time of the kernel; None where it was not made."""
         rows = self.of(Experiment.TIME, "assembled")
         return float(rows[0]["value"]) / self.original_ns if rows else None
+
+    @property
+    def broken(self) -> list[str]:
+        """The classes of work that could not be taken out, because the altered kernel broke its process."""
+        return [str(row["what"]) for row in self.of(Experiment.WITHOUT) if math.isnan(row["value"])]
 
     def delays(self) -> list[Row]:
         """What a microsecond less at each mark saves, the most first. Of marks with one name, such as the copies of an unrolled loop, it is
@@ -314,6 +320,8 @@ def _by_name(rows: Sequence[Row]) -> Iterator[list[Row]]:
 def sentence(inside: Inside) -> str:
     """The cause, how much it explains, and what to try."""
     found = inside.findings()
+    if not found and inside.broken:
+        return f"What limits it is not known: without {' and without '.join(inside.broken)}, {BROKE}."
     if not found:
         return (
             f"No class of work explains {LEAST:.0%} of the time: others take its place as soon as one is out, "

@@ -5,8 +5,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from warpladder.dashboard.core.inside import Inside, Row, few, sentence
-from warpladder.dashboard.core.numbers import format_duration
-from warpladder.data.names import Experiment
+from warpladder.dashboard.core.numbers import NOTHING, format_duration
+from warpladder.data.names import BROKE, Experiment
 
 #: Stages and delays that are shown of a kernel, the largest first.
 _MOST: Final = 6
@@ -55,9 +55,12 @@ def _of_cell(rows: Sequence[Row]) -> Iterator[str]:
     yield f"  {'nothing':<44} {format_duration(inside.original_ns):>9}   {_ends(inside.of(Experiment.TIME, 'original')[0])}"
     if (longer := inside.assembled_over_original) is not None and abs(longer - 1) > _FAR:
         yield f"  {'nothing, the PTX assembled as the rest':<44} {longer - 1:>+8.0%}   the rest is compared with it"
-    for row in sorted(inside.of(Experiment.WITHOUT), key=lambda row: float(row["value"])):
+    known = [row for row in inside.of(Experiment.WITHOUT) if row["what"] not in inside.broken]
+    for row in sorted(known, key=lambda row: float(row["value"])):
         note = f"  ({row['note']})" if row["note"] else ""
         yield f"  {row['what']:<44} {format_duration(row['value']):>9}   {_ends(row):<20} {few(row['lines'])}{note}".rstrip()
+    for name in inside.broken:
+        yield f"  {name:<44} {NOTHING:>9}   {BROKE}"
     yield from _of_marks(inside)
 
 

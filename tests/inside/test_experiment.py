@@ -1,4 +1,4 @@
-"""Which of several kernels is looked into."""
+"""Which of several kernels is looked into, and the arguments of altered ones."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -9,7 +9,10 @@ import pytest
 
 from tests.collectors.cuda import fake_cuda
 from warpladder.collectors import inside
-from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Workload
+from warpladder.collectors.cuda import assembly, compiler, parameters
+from warpladder.collectors.inside import ablation, ptx
+from warpladder.data.names import Work
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Workload, WorkloadError
 
 #: Kernel and blocks of each launch, and the time that it takes.
 LAUNCHES = [("move", 400, 5.0), ("product", 8, 90.0), ("move", 800, 7.0), ("product", 8, 80.0), ("last", 100, 20.0)]
@@ -72,3 +75,18 @@ def test_where_launches_break_the_process_their_threads_stand_for_the_time(exper
     assert steps == [inside.LAUNCHES]
     found = looked_into(experiment, skip=steps)
     assert found.longest is found.launches[2] and found._alike == 0
+
+
+@pytest.mark.skipif(assembly.problem() is not None, reason="needs nvJitLink or ptxas")
+def test_an_altered_kernel_gets_the_argument_that_switches_its_work_off(experiment: ModuleType) -> None:
+    source = 'extern "C" __global__ void k(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }'
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), ("x", "y"))
+    variant = CudaVariant("v", "v", "rung", source=source, launches=lambda case, config: [launch])
+    found = looked_into(experiment)
+    compilation = compiler.compilation_of(variant, ["k"], "sm_90")
+    vars(found).update(variant=variant, _original=compiler.compiled(compilation))
+    kernels = ptx.parse(compiler.ptx_with_lines(compilation))
+    altered = found._assembled(experiment._Altered(ablation.without(kernels, Work.GLOBAL_LOADS), numbers=(1, 0)))
+    parameters.check(experiment._with_number(variant, 1).launches(CASE, {}), altered)
+    with pytest.raises(WorkloadError, match="has 3 parameters"):
+        parameters.check([launch], altered)

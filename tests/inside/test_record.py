@@ -12,8 +12,9 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.cuda import assembly
 from warpladder.collectors.inside import LAUNCHES, record
+from warpladder.dashboard.text import inside as text
 from warpladder.data import store
-from warpladder.data.names import Source
+from warpladder.data.names import BROKE, Source
 
 #: In place of Python: breaks in the step `barriers`, until it is to be left out.
 PROGRAM = """#!/bin/sh
@@ -46,7 +47,13 @@ def test_a_step_that_breaks_its_process_is_left_out_and_the_run_tells(tmp_path: 
         )
     run = store.open_run(tmp_path / "runs" / run_id)
     assert steps == ["loads", "barriers", "loads"]
-    assert [(row["place"], row["what"], row["value"]) for row in run.records("experiments")] == [(0, "original", 9.0)]
+    original, broken = run.records("experiments")
+    assert (original["place"], original["what"], original["value"]) == (0, "original", 9.0)
+    assert (broken["place"], broken["experiment"], broken["what"], broken["note"]) == (1, "without", "barriers", BROKE)
+    assert broken["value"] is None
+    told_of = text.lines(run.records("experiments"))
+    assert "What limits it is not known: without barriers, the altered kernel broke its process." in told_of
+    assert "barriers                                             –   the altered kernel broke its process\n" in told_of
     (told,) = (row for row in run.records("diagnostics") if row["source"] == Source.EXPERIMENTS)
     assert told["text"] == "without barriers: the altered kernel broke its process (illegal address)"
     assert run.info["label"] == "mine" and len(run.table("samples"))
