@@ -11,8 +11,7 @@ from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import other_device, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.devices import chart as charts
-from warpladder.dashboard.views.devices import query as queries
+from warpladder.dashboard.views.devices import chart, query
 from warpladder.data import store
 
 
@@ -41,17 +40,17 @@ def draw(run: store.Run) -> None:
         case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
         on = side_by_side.devices_of(a, b, found)
         devices = side_by_side.short_names(*on)
-        rates = queries.rates(a, b, found)
+        rates = query.rates(a, b, found)
         about = " and ".join(
             f"{device}, run {other_device.dated(each)}" for device, each in zip(on, (run, other.run), strict=True)
         )
-        shown = charts.Shown(found.of_case(case), devices, about, rates)
+        shown = chart.Shown(found.of_case(case), devices, about, rates)
         show = _choose_show(shown)
     if found.changed_sources:
         names = ", ".join(found.changed_sources)
         widgets.badge(f"source differs: {names}", "orange", help="Their times are not of the same code.")
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(widgets.drawn(charts.variants, shown, look, show))
+    widgets.show_chart(widgets.drawn(chart.variants, shown, look, show))
     _losers(found, devices)
     with st.expander("The winners of each case"):
         _winners(found, devices)
@@ -84,11 +83,11 @@ def _record(why: str, command: str) -> NoReturn:
     pages.end(say)
 
 
-def _choose_show(shown: charts.Shown) -> charts.Show:
+def _choose_show(shown: chart.Shown) -> chart.Show:
     options = {"time": "Time", "floor": "% of floor", "ratio": "Ratio"}
     if not any(pair.a.percent_of_floor.known and pair.b.percent_of_floor.known for pair in shown.pairs):
         options.pop("floor")
-    return cast("charts.Show", state.choose("show", "Show", list(options), text=options.__getitem__, style="segmented"))
+    return cast("chart.Show", state.choose("show", "Show", list(options), text=options.__getitem__, style="segmented"))
 
 
 def _precision(found: SideBySide) -> dict[str, str]:
@@ -104,14 +103,14 @@ def _losers(found: SideBySide, devices: tuple[str, str]) -> None:
     if sided:
         columns = {"variant": "Variant", "case": "Case", **_precision(found), "wins": "Wins on", "loses": "Loses on"}
         columns |= {"slower": "Slower there", "to": "Than", "source": "Source"}
-        widgets.table_of_times(queries.frame_of_losers(sided, side_by_side.labels(devices)), columns)
+        widgets.table_of_times(query.frame_of_losers(sided, side_by_side.labels(devices)), columns)
 
 
 def _winners(found: SideBySide, devices: tuple[str, str]) -> None:
     """The winners of every case, with what they lose on the other device."""
     a, b = side_by_side.labels(devices)
     widgets.table_of_times(
-        queries.winners(found.contests),
+        query.winners(found.contests),
         {
             "result": st.column_config.TextColumn("Winners", help="Differ: beyond the noise of the case on both devices."),
             "case": "Case",
@@ -136,7 +135,7 @@ def _loss(won: str, other: str) -> Any:
     return st.column_config.TextColumn(f"{won}'s, on {other}", help=help, width=190)
 
 
-def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
+def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[query.Rate, ...]) -> None:
     a, b = side_by_side.labels(devices)
     if rates:
         given = ", ".join(f"{rate.what} {significant(rate.ratio)} ({rate.a}, {rate.b})" for rate in rates)
@@ -157,7 +156,7 @@ def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Ra
         "b_percent_of_floor": widgets.number(f"{b}, % of floor", style="%.3g"),
         "source": st.column_config.TextColumn("Source"),
     }
-    frame = queries.frame_of(found.pairs)
+    frame = query.frame_of(found.pairs)
     wins = frame["wins"].replace({"A": a, "B": b})
     frame = frame.assign(wins=wins, source=frame["same_source"].map({True: "same", False: "differs"}))
     widgets.table_of_times(frame, columns)

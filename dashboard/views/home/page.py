@@ -8,8 +8,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.compare import overview as queries
-from warpladder.dashboard.compare import versions
+from warpladder.dashboard.compare import overview, versions
 from warpladder.dashboard.compare.changes import NotComparable, Options, sentence
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import cells, counted, counters, run_index
@@ -285,7 +284,7 @@ def _other_sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[s
 
 def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[Cell]:
     """The lines of some workloads of a run, each with the run and its name in the URL."""
-    lines = runs.ask(run, queries.lines, ROOT)
+    lines = runs.ask(run, overview.lines, ROOT)
     return [Cell(**vars(line), run=run, run_name=name) for line in lines if line.workload in workloads]
 
 

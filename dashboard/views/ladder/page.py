@@ -10,9 +10,7 @@ from warpladder.dashboard.compare import suspect, within_run
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.ui import ideas, pages, runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.ladder import chart as charts
-from warpladder.dashboard.views.ladder import errors
-from warpladder.dashboard.views.ladder import query as queries
+from warpladder.dashboard.views.ladder import chart, errors, query
 from warpladder.data import source_text, store
 from warpladder.installation import ROOT
 
@@ -27,9 +25,9 @@ def draw(run: store.Run) -> None:
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
         timing = widgets.choose_timing(run, workload)
-        errors_known = runs.ask(run, queries.has_errors, workload)
+        errors_known = runs.ask(run, query.has_errors, workload)
         shown = state.choose("show", "Show", _SHOWN) if errors_known else "rungs"
-        scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
+        scale = cast("chart.Scale", state.choose("scale", "Scale", chart.SCALES)) if shown == "rungs" else "auto"
     if shown == "error":
         _error_and_time(run, workload, case, timing)
     else:
@@ -37,7 +35,7 @@ def draw(run: store.Run) -> None:
 
 
 def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) -> None:
-    frame = runs.ask(run, queries.error_and_time, workload, case, timing)
+    frame = runs.ask(run, query.error_and_time, workload, case, timing)
     if frame.empty:
         widgets.nothing(
             f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured error at {case}.",
@@ -46,8 +44,8 @@ def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) ->
     widgets.show_chart(widgets.drawn(errors.error_and_time, frame, runs.look_of(run, widgets.theme())))
 
 
-def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: charts.Scale) -> None:
-    frame = runs.ask(run, queries.ladder, workload, case, timing)
+def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: chart.Scale) -> None:
+    frame = runs.ask(run, query.ladder, workload, case, timing)
     if not (frame["n"] > 0).any():
         widgets.nothing(
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
@@ -58,9 +56,9 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
     left, right = st.container(key="side-by-side").columns([15, 7] if wide else [13, 9], gap="medium")
     with left:
-        chart = widgets.drawn(charts.answering, frame, runs.look_of(run, widgets.theme()), scale)
-        timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()
-        widgets.show_chart(chart, on_click=lambda place: state.pick("variant", timed[int(place)]))
+        drawn = widgets.drawn(chart.answering, frame, runs.look_of(run, widgets.theme()), scale)
+        timed = drawn.data.loc[drawn.data["n"] > 0].sort_index()["variant"].tolist()
+        widgets.show_chart(drawn, on_click=lambda place: state.pick("variant", timed[int(place)]))
         st.caption("Click a row for the source of its variant.")
     with right:
         _source(run, workload, frame[_OF_SOURCE])
@@ -74,13 +72,13 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         row["variant"]: row for row in variants[variants["workload"] == workload].to_dict("records")
     }
     timed = frame[frame["n"] > 0]
-    best = queries.leaders(frame)
+    best = query.leaders(frame)
     fastest = str((best if len(best) else timed).sort_values("median_ns")["variant"].iloc[0])
     titles = {variant: f"{variant}: {headers[variant]['title']}" for variant in frame["variant"]}
     name = state.choose("variant", "Source of", titles, default=fastest, fitted=False)
     variant = headers[name]
-    step = queries.step_to(frame, name)
-    if step and (because := runs.ask(run, queries.explanation, workload, str(frame["case"].iloc[0]), *step)):
+    step = query.step_to(frame, name)
+    if step and (because := runs.ask(run, query.explanation, workload, str(frame["case"].iloc[0]), *step)):
         st.markdown(f":small[**Measured** {plain(because)}]")
     _why(run, workload, frame, name)
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
@@ -106,9 +104,9 @@ def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
         return
     place = state.link(workload=workload)
     with st.container(horizontal=True, gap="small"):
-        if faster := queries.next_faster(frame, name):
+        if faster := query.next_faster(frame, name):
             pages.link("why", f"Why it is slower than {plain(faster)} →", **place, why_a=name, why_b=faster)
-        elif step := queries.step_to(frame, name):
+        elif step := query.step_to(frame, name):
             pages.link("why", f"Why it is faster than {plain(step[0][0])} →", **place, why_a=step[0][0], why_b=name)
         if "machine_code" in run.tables:
             pages.link("why.machine_code", "Machine code →", **place, variant=name)

@@ -8,8 +8,7 @@ from warpladder.dashboard.core.job_graph.pipelines import PARTS as PARTS_OF_STAG
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.widgets import number
-from warpladder.dashboard.views.ranks import chart as charts
-from warpladder.dashboard.views.ranks import query as queries
+from warpladder.dashboard.views.ranks import chart, query
 from warpladder.data import store
 from warpladder.data.words import first_of
 
@@ -21,11 +20,11 @@ def draw(run: store.Run) -> None:
     if not runs.load(run).job:
         widgets.no_job(run)
     look = runs.look_of(run, widgets.theme())
-    cells, answer = runs.ask(run, queries.by_iteration), runs.ask(run, queries.answer)
+    cells, answer = runs.ask(run, query.by_iteration), runs.ask(run, query.answer)
     with widgets.controls():
-        figure = state.choose("figure", "Figure", queries.known_figures(cells), text=queries.FIGURES.__getitem__)
+        figure = state.choose("figure", "Figure", query.known_figures(cells), text=query.FIGURES.__getitem__)
         shown_as = state.choose("as", "As", list(_AS), text=_AS.__getitem__, style="segmented")
-    widgets.show_chart(widgets.drawn(charts.over_iterations, cells, figure, answer.sentence, look, share=shown_as == "share"))
+    widgets.show_chart(widgets.drawn(chart.over_iterations, cells, figure, answer.sentence, look, share=shown_as == "share"))
     if answer.reasons:
         st.caption(plain(f"{answer.lateness[0].upper()}{answer.lateness[1:]}: {'; '.join(answer.reasons)}."))
     else:
@@ -33,26 +32,26 @@ def draw(run: store.Run) -> None:
     if answer.outside:
         st.caption(plain(f"{answer.outside}."))
     _without_profile(run)
-    ranks = runs.ask(run, queries.breakdown)
-    widgets.show_chart(widgets.drawn(charts.breakdown, ranks, look))
-    if len(passes := runs.ask(run, queries.passes)):
-        widgets.show_chart(widgets.drawn(charts.gantt, passes, look))
+    ranks = runs.ask(run, query.breakdown)
+    widgets.show_chart(widgets.drawn(chart.breakdown, ranks, look))
+    if len(passes := runs.ask(run, query.passes)):
+        widgets.show_chart(widgets.drawn(chart.gantt, passes, look))
         st.markdown("## Where the time of each stage goes")
         st.caption(
             "In sum over its ranks and iterations; the parts add up to the time. A bubble's parts come from replays: of equal stages, then with the "
             "measured stages, hosts and transfers, one after the other."
         )
-        widgets.table_of_times(runs.ask(run, queries.stages), _STAGES)
-    if len(rows := runs.ask(run, queries.routed)):
-        widgets.show_chart(widgets.drawn(charts.routes, rows, look))
-    if len(after := runs.ask(run, queries.after_changes)):
+        widgets.table_of_times(runs.ask(run, query.stages), _STAGES)
+    if len(rows := runs.ask(run, query.routed)):
+        widgets.show_chart(widgets.drawn(chart.routes, rows, look))
+    if len(after := runs.ask(run, query.after_changes)):
         st.markdown("## What a step would take after one change")
         st.caption(
             "A replay of the job with the change, under the profiler. The range goes from the shortest to the longest step. "
             "Give the step without the profiler to `warpladder forecast RUN --step-time`, and its cost is taken off."
         )
         widgets.table_of_times(after, _AFTER)
-    if len(along := runs.ask(run, queries.by_dimension)) > 1:
+    if len(along := runs.ask(run, query.by_dimension)) > 1:
         st.markdown("## Exposed communication by dimension")
         st.caption(
             "In sum over ranks and iterations. Exposed communication belongs to the collective or message that the rank began last, and is the wait for "
@@ -60,10 +59,10 @@ def draw(run: store.Run) -> None:
         )
         widgets.table_of_times(along, _DIMENSIONS)
     st.markdown("## Ranks, outliers first")
-    hidden = queries.PARTS.keys() - queries.parts(ranks).keys()
+    hidden = query.PARTS.keys() - query.parts(ranks).keys()
     ranks = ranks.assign(late=ranks["late"].map({True: "late", False: ""}))
     widgets.table_of_times(ranks, {name: column for name, column in _COLUMNS.items() if name not in hidden})
-    gpus = runs.ask(run, queries.gpus)
+    gpus = runs.ask(run, query.gpus)
     if len(gpus):
         st.markdown("## GPUs of ranks with several")
         st.caption(
@@ -72,12 +71,12 @@ def draw(run: store.Run) -> None:
         widgets.table_of_times(gpus, {name: column for name, column in _GPUS.items() if name not in hidden})
     st.markdown("## Idle time of each stream by cause")
     st.caption("Gaps between the work of a stream, in sum over the ranks. Other streams may be busy meanwhile.")
-    widgets.table_of_times(runs.ask(run, queries.idle_by_stream), _IDLE)
+    widgets.table_of_times(runs.ask(run, query.idle_by_stream), _IDLE)
 
 
 def _without_profile(run: store.Run) -> None:
     """Name the ranks that are broken or missing, and why."""
-    absent = runs.ask(run, queries.without_profile)
+    absent = runs.ask(run, query.without_profile)
     if absent.empty:
         return
     for (status, detail), group in list(absent.groupby(["status", "detail"], sort=False))[:_NAMED]:
@@ -90,7 +89,7 @@ def _without_profile(run: store.Run) -> None:
 _COLUMNS: Final = {
     "rank": number("Rank", style="%d"),
     "host": "Host",
-    "distance": number("Distance", charts.DISTANCE, "%+.1f"),
+    "distance": number("Distance", chart.DISTANCE, "%+.1f"),
     "differs_in": "Differs in",
     "late": st.column_config.TextColumn("Late", help="The other ranks wait for it, beyond the uncertainty."),
     "cause": "Cause",

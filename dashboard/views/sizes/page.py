@@ -8,8 +8,7 @@ from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.ui import other_device, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.sizes import chart as charts
-from warpladder.dashboard.views.sizes import query as queries
+from warpladder.dashboard.views.sizes import chart, query
 from warpladder.data import store
 
 #: Of more variants, those that are first somewhere or tied with it, and the baseline, are drawn unless others are chosen.
@@ -28,9 +27,9 @@ def draw(run: store.Run) -> None:
         workload = widgets.choose_workload(run)
         timing = widgets.choose_timing(run, workload)
         all_series = list(runs.ask(run, cells.series, workload))
-        timed = runs.ask(run, queries.timed_series, workload, timing) or all_series
+        timed = runs.ask(run, query.timed_series, workload, timing) or all_series
         series = state.choose("series", "Series", all_series, default=timed[-1]) if len(all_series) > 1 else all_series[0]
-        frame = runs.ask(run, queries.sizes, workload, timing, series)
+        frame = runs.ask(run, query.sizes, workload, timing, series)
         if frame.empty:
             widgets.nothing(
                 f"No variant of {workload} was timed in {widgets.timing(run, timing)}.", "Choose another scope or cache."
@@ -43,7 +42,7 @@ def draw(run: store.Run) -> None:
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)
     if len(best):
-        widgets.show_chart(widgets.drawn(charts.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
+        widgets.show_chart(widgets.drawn(chart.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
     elif len(undecided):
         last = undecided.iloc[-1]
         st.caption(plain(f"{last['case']}: {last['passed']}"))
@@ -61,12 +60,12 @@ def draw(run: store.Run) -> None:
         text=lambda name: look.variant_name(workload, name),
         owner=f"{run.path} {workload}",
     )
-    regions = runs.ask(run, queries.regions, workload, series)
+    regions = runs.ask(run, query.regions, workload, series)
     beside = None
     if other:
-        rows = runs.ask(runs.as_recorded(other.run), queries.sizes, workload, timing, series)
+        rows = runs.ask(runs.as_recorded(other.run), query.sizes, workload, timing, series)
         beside = other_device.beside(run, other, rows)
     with chart_place:
         if other and beside and not beside.frame["variant"].isin(shown).any():
             other_device.lacks(other, workload, timing, series)
-        widgets.show_chart(widgets.drawn(charts.over_size, frame, regions, look, cast("charts.Metric", metric), shown, beside))
+        widgets.show_chart(widgets.drawn(chart.over_size, frame, regions, look, cast("chart.Metric", metric), shown, beside))

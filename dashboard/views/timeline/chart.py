@@ -12,7 +12,7 @@ from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, MemoryInUse, build
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.ui.text import apart
-from warpladder.dashboard.views.timeline import query as queries
+from warpladder.dashboard.views.timeline import query
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
 from warpladder.data.arrays import NONE, Int64s
 
@@ -223,9 +223,9 @@ def whole_trace(data: RunData, look: Look) -> Chart:
     if lanes is None:
         raise ValueError("the run has no trace")
     shown = lanes.busiest()
-    coloring = queries.coloring(data.traces, lanes, "kernel" if queries.variants(data.traces).empty else "variant")
-    window = queries.window(lanes.begin_ns, lanes.end_ns, len(shown), PIXELS)
-    scene = queries.scene(data.traces, lanes, shown, window, coloring)
+    coloring = query.coloring(data.traces, lanes, "kernel" if query.variants(data.traces).empty else "variant")
+    window = query.window(lanes.begin_ns, lanes.end_ns, len(shown), PIXELS)
+    scene = query.scene(data.traces, lanes, shown, window, coloring)
     return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))
 
 

@@ -14,8 +14,7 @@ from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build, me
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.widgets import number
-from warpladder.dashboard.views.timeline import chart, collectives, selection
-from warpladder.dashboard.views.timeline import query as queries
+from warpladder.dashboard.views.timeline import chart, collectives, query, selection
 from warpladder.dashboard.views.timeline.component import Act, timeline
 from warpladder.dashboard.views.timeline.selection import ChosenEvent, PatternError, Search, SearchHits
 from warpladder.dashboard.views.timeline.visible import VisibleWork, answer, gpu_table, kernel_table, visible
@@ -85,7 +84,7 @@ def draw(run: store.Run) -> None:
     _draw(run, lanes, shown, left_out, color_by)
 
 
-def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.ColorBy]:
+def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, query.ColorBy]:
     """The lanes to show, the number of lanes of the chosen kinds that are left out, and the meaning of the colours."""
     busiest = lanes.busiest()
     with widgets.controls():
@@ -103,7 +102,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
                 labelled=False,
             )
             every = busiest if extent == "busiest" else every
-        has_variants = not queries.variants(runs.load(run).traces).empty
+        has_variants = not query.variants(runs.load(run).traces).empty
         by = (
             state.choose(
                 "color",
@@ -122,12 +121,12 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
 
 
 @st.fragment
-def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, color_by: queries.ColorBy) -> None:
+def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, color_by: query.ColorBy) -> None:
     """Draw the canvas and the tables below it. Only this fragment is drawn again while a user pans, zooms and searches."""
     traces = runs.load(run).traces
     # Asked for again, so that the lanes stay among the last results while a user steps through many events.
     runs.share(runs.as_recorded(run), build)
-    coloring = runs.share(run, queries.coloring, lanes, color_by)
+    coloring = runs.share(run, query.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
     begin, end = _span(run, lanes, "window", "window", "; showing all of it") or (lanes.begin_ns, lanes.end_ns)
     measured = _span(run, lanes, "measure", "measured span")
@@ -145,8 +144,8 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     pinned = _pinned(run, len(lanes.lanes) + len(memory))
     shown = selection.with_chosen(traces, lanes, shown, chosen, [*of_collective, *launched])
     shown = [lane for place, lane in enumerate(lanes.lanes) if place in pinned or lane in shown]
-    window = queries.window(begin, end, len(shown), st.session_state.get(_WIDTH, chart.PIXELS))
-    scene = queries.scene(traces, lanes, shown, window, coloring, lit)
+    window = query.window(begin, end, len(shown), st.session_state.get(_WIDTH, chart.PIXELS))
+    scene = query.scene(traces, lanes, shown, window, coloring, lit)
     search = _search(run, shown)
     hits = _search_hits(run, lanes, search, window, chosen)
 
@@ -190,9 +189,7 @@ def _search(run: store.Run, shown: Sequence[Lane]) -> Search:
     return Search(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
 
 
-def _search_hits(
-    run: store.Run, lanes: Lanes, search: Search, window: queries.Window, chosen: ChosenEvent | None
-) -> SearchHits:
+def _search_hits(run: store.Run, lanes: Lanes, search: Search, window: query.Window, chosen: ChosenEvent | None) -> SearchHits:
     empty = SearchHits(text=search.text, regex=search.regex, total=0, place=-1, marks=[], error="")
     if not search.text:
         return empty
@@ -292,7 +289,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) ->
         frame = selection.around(traces, chosen, lanes.begin_ns)
         operators = selection.operators_of(traces, chosen)
         source = selection.source_of(traces, operators)
-        of = f"Launched by {queries.text_of(traces, 'operations', 'name', operators[:1])[0]}. " if len(operators) else ""
+        of = f"Launched by {query.text_of(traces, 'operations', 'name', operators[:1])[0]}. " if len(operators) else ""
         at = f"Called at {source}. " if source else ""
         line = f"{of}{at}Below: the call that launched it, other work of that call, and the operators and ranges around it."
     st.caption(plain(f"Lasts {format_duration(end - begin)}. {line}"))

@@ -17,8 +17,7 @@ from warpladder.dashboard.core.numbers import format_measure, significant
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import other_device, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.trust import chart as charts
-from warpladder.dashboard.views.trust import query
+from warpladder.dashboard.views.trust import chart, query
 from warpladder.data import store
 from warpladder.installation import ROOT
 
@@ -154,7 +153,7 @@ def _samples(run: store.Run) -> None:
     samples = runs.load(run).samples
     for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
         samples = samples[samples[column] == row[column]]
-    widgets.show_chart(widgets.drawn(charts.samples_over_rounds, samples, runs.look_of(run, widgets.theme())))
+    widgets.show_chart(widgets.drawn(chart.samples_over_rounds, samples, runs.look_of(run, widgets.theme())))
 
 
 def _collectors(run: store.Run) -> None:
@@ -179,8 +178,8 @@ def _collectors(run: store.Run) -> None:
     left_out = f" {changed} cells are left out, because their source changed in between." if changed else ""
     if frame.empty:
         widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
-    widgets.show_chart(widgets.drawn(charts.agreement, frame, runs.look_of(run, widgets.theme()), collector))
-    lines = [charts.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
+    widgets.show_chart(widgets.drawn(chart.agreement, frame, runs.look_of(run, widgets.theme()), collector))
+    lines = [chart.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
     lines += runs.ask(run, query.within_the_run)
     st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*lines, left_out.strip()) if line))
     outside = frame[frame["above"] & ~frame["agrees"]]

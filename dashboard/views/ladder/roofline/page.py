@@ -12,8 +12,7 @@ from warpladder.dashboard.core.run_index import label_of
 from warpladder.dashboard.ui import counted_run, pages, runs, state, widgets
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.ladder.roofline import chart as charts
-from warpladder.dashboard.views.ladder.roofline import query as queries
+from warpladder.dashboard.views.ladder.roofline import chart, query
 from warpladder.data import store
 
 _SHOWN: Final = {"variants": "Variants at one size", "sizes": "One variant over sizes"}
@@ -26,9 +25,9 @@ _HELP: Final = (
 
 def draw(run: store.Run) -> None:
     with widgets.controls():
-        computing = (name for name in runs.load(run).workloads if runs.ask(run, queries.computes, name))
+        computing = (name for name in runs.load(run).workloads if runs.ask(run, query.computes, name))
         workload = widgets.choose_workload(run, default=next(computing, None))
-        if not runs.ask(run, queries.computes, workload):
+        if not runs.ask(run, query.computes, workload):
             _without_operations(workload)
         timing = _choose_timing(run, workload)
         shown = state.choose("show", "Show", _SHOWN)
@@ -38,9 +37,9 @@ def draw(run: store.Run) -> None:
         if counted:
             intensity = state.choose("intensity", "Intensity", _INTENSITIES, help=_HELP)
         other = counted if intensity == "counters" else None
-        executed = runs.ask(runs.as_recorded(other), queries.executed, workload) if other else None
-        frame = runs.ask(run, queries.points, workload, timing, executed)
-        roofs = runs.ask(run, queries.roofs)
+        executed = runs.ask(runs.as_recorded(other), query.executed, workload) if other else None
+        frame = runs.ask(run, query.points, workload, timing, executed)
+        roofs = runs.ask(run, query.roofs)
         if frame.empty or frame["roof_gflop_per_s"].isna().all():
             widgets.nothing(
                 f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured ceiling.",
@@ -52,12 +51,12 @@ def draw(run: store.Run) -> None:
         else:
             case = widgets.choose_case(run, workload, among=list(dict.fromkeys(frame["case"])))
             frame = frame[frame["case"] == case]
-    draw = charts.over_sizes if shown == "sizes" else charts.roofline
+    draw = chart.over_sizes if shown == "sizes" else chart.roofline
     widgets.show_chart(draw(frame, roofs, look, counted_in))
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
-    timings = runs.ask(run, queries.timings, workload)
+    timings = runs.ask(run, query.timings, workload)
     if not timings:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
     caches = [timing.cache for timing in timings]

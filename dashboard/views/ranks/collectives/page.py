@@ -7,8 +7,7 @@ import streamlit as st
 
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.ranks.collectives import chart as charts
-from warpladder.dashboard.views.ranks.collectives import query as queries
+from warpladder.dashboard.views.ranks.collectives import chart, query
 from warpladder.data import store
 
 _GROUPS: Final = {"together": "of equal size together", "each": "each"}
@@ -45,19 +44,19 @@ def draw(run: store.Run) -> None:
     if not runs.load(run).job:
         widgets.no_job(run)
     together = False
-    if runs.ask(run, queries.many_groups):
+    if runs.ask(run, query.many_groups):
         with widgets.controls():
             together = (
                 state.choose("groups", "Groups", list(_GROUPS), text=_GROUPS.__getitem__, style="segmented") == "together"
             )
-    frame = runs.ask(run, queries.collectives, together=together)
+    frame = runs.ask(run, query.collectives, together=together)
     if frame.empty:
         widgets.nothing("No rank of this job has a communication kernel.", "Choose another run above.")
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(widgets.drawn(charts.times, queries.by_kind(frame), look))
-    why_not = _why_not(frame, runs.ask(run, queries.reasons))
+    widgets.show_chart(widgets.drawn(chart.times, query.by_kind(frame), look))
+    why_not = _why_not(frame, runs.ask(run, query.reasons))
     if frame.loc[frame["bus_gb_per_s"].notna(), "bytes"].nunique() > 1:
-        widgets.show_chart(widgets.drawn(charts.bandwidth, frame, look))
+        widgets.show_chart(widgets.drawn(chart.bandwidth, frame, look))
     for line in why_not:
         st.caption(plain(line))
     shown = _in_units(frame)

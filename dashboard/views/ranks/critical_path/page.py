@@ -8,8 +8,7 @@ import streamlit as st
 from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.ranks.critical_path import chart as charts
-from warpladder.dashboard.views.ranks.critical_path import query as queries
+from warpladder.dashboard.views.ranks.critical_path import chart, query
 from warpladder.data import store
 
 
@@ -17,23 +16,23 @@ def draw(run: store.Run) -> None:
     if not runs.load(run).job:
         widgets.no_job(run)
     try:
-        iterations: pd.DataFrame = runs.ask(run, queries.iterations)
-        path = runs.ask(run, queries.path, _chosen(iterations)) if len(iterations) else None
+        iterations: pd.DataFrame = runs.ask(run, query.iterations)
+        path = runs.ask(run, query.path, _chosen(iterations)) if len(iterations) else None
     except store.StoreError as error:
         widgets.nothing(f"The path needs the profiles of the ranks. {error}.", "Import the job again.")
     if path is None:
         widgets.nothing("No iteration of this job has device work.", "Choose another run above.")
     look = runs.look_of(run, widgets.theme())
-    for line in queries.notes(path):
+    for line in query.notes(path):
         st.info(plain(line))
-    widgets.show_chart(widgets.drawn(charts.over_time, path, look))
+    widgets.show_chart(widgets.drawn(chart.over_time, path, look))
     if len(path.kernels):
-        widgets.show_chart(widgets.drawn(charts.gains, path, look))
+        widgets.show_chart(widgets.drawn(chart.gains, path, look))
         st.markdown("## Kernels, copies and sets on the path")
         widgets.table_of_times(path.kernels, _KERNELS)
     st.markdown("## Kinds")
-    widgets.table_of_times(queries.by_kind(path), _KINDS)
-    host = queries.host_parts(path)
+    widgets.table_of_times(query.by_kind(path), _KINDS)
+    host = query.host_parts(path)
     if len(host):
         st.markdown("## The host on the path")
         widgets.table_of_times(host, _HOST)

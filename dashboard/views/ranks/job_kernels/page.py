@@ -5,8 +5,7 @@ from typing import Final
 import streamlit as st
 
 from warpladder.dashboard.ui import runs, state, widgets
-from warpladder.dashboard.views.ranks.job_kernels import chart as charts
-from warpladder.dashboard.views.ranks.job_kernels import query as queries
+from warpladder.dashboard.views.ranks.job_kernels import chart, query
 from warpladder.data import store
 
 _ALL: Final = "all"
@@ -47,20 +46,20 @@ def draw(run: store.Run) -> None:
     if not runs.load(run).job:
         widgets.no_job(run)
     with widgets.controls():
-        steps = [_ALL, *map(str, runs.ask(run, queries.iterations))]
+        steps = [_ALL, *map(str, runs.ask(run, query.iterations))]
         step = state.choose("iteration", "Iteration", steps)
         iteration = None if step == _ALL else int(step)
-        frame = runs.ask(run, queries.kernels, iteration)
+        frame = runs.ask(run, query.kernels, iteration)
         if frame.empty:
             widgets.nothing("No rank of this job has a kernel.", "Choose another run above.")
         kernels = list(frame["kernel"])
-        name = state.choose("kernel", "Kernel by rank", kernels, default=str(queries.to_show(frame)["kernel"]))
+        name = state.choose("kernel", "Kernel by rank", kernels, default=str(query.to_show(frame)["kernel"]))
     look = runs.look_of(run, widgets.theme())
-    extent = queries.ALL if iteration is None else f"iteration {iteration}"
+    extent = query.ALL if iteration is None else f"iteration {iteration}"
     row = frame.iloc[kernels.index(name)]
-    widgets.show_chart(widgets.drawn(charts.leading, frame, look, extent))
+    widgets.show_chart(widgets.drawn(chart.leading, frame, look, extent))
     widgets.show_chart(
-        widgets.drawn(charts.by_rank, runs.ask(run, queries.by_rank, iteration, row["name"], row["kind"]), row, look, extent)
+        widgets.drawn(chart.by_rank, runs.ask(run, query.by_rank, iteration, row["name"], row["kind"]), row, look, extent)
     )
     shown = frame.assign(**{f"{each}_ms": frame[f"{each}_ns"] / _MS for each in _TIMES})
     widgets.table(

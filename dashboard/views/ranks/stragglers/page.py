@@ -8,32 +8,31 @@ from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.widgets import number
-from warpladder.dashboard.views.ranks.stragglers import chart as charts
-from warpladder.dashboard.views.ranks.stragglers import query as queries
+from warpladder.dashboard.views.ranks.stragglers import chart, query
 from warpladder.data import store
 
 
 def draw(run: store.Run) -> None:
     if not runs.load(run).job:
         widgets.no_job(run)
-    found, ranks = runs.ask(run, lateness), runs.ask(run, queries.ranking)
-    title = queries.title(found, ranks)
+    found, ranks = runs.ask(run, lateness), runs.ask(run, query.ranking)
+    title = query.title(found, ranks)
     if ranks.empty:
         st.info(plain(title))
     else:
         look = runs.look_of(run, widgets.theme())
-        widgets.show_chart(widgets.drawn(charts.waits, ranks, title, look))
+        widgets.show_chart(widgets.drawn(chart.waits, ranks, title, look))
     if found.reasons:
         pages.link("ranks", "Where the time of each rank goes →", **state.link())
     if ranks.empty:
         pages.end()
-    cells = runs.ask(run, queries.history)
+    cells = runs.ask(run, query.history)
     if len(cells):
         with widgets.controls():
             figure = state.choose(
-                "history", "By iteration", list(queries.HISTORY), text=queries.HISTORY.__getitem__, style="segmented"
+                "history", "By iteration", list(query.HISTORY), text=query.HISTORY.__getitem__, style="segmented"
             )
-        widgets.show_chart(widgets.drawn(charts.by_iteration, cells, figure, look))
+        widgets.show_chart(widgets.drawn(chart.by_iteration, cells, figure, look))
     st.markdown("## Ranks and their clocks, the latest first")
     times = {name: ranks[name].astype(float) / 1e6 for name in ("lateness_ns", "wait_ns", "wait_uncertainty_ns")}
     clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}

@@ -6,8 +6,7 @@ import streamlit as st
 from warpladder.dashboard.core.numbers import format_half_width
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.reports.published import chart as charts
-from warpladder.dashboard.views.reports.published import query as queries
+from warpladder.dashboard.views.reports.published import chart, query
 from warpladder.data import figures, store
 
 _COLUMNS = {
@@ -31,16 +30,16 @@ def draw(run: store.Run) -> None:
         of_run = next((name for name in reports if workloads & set(_figures(name)["workload"])), None)
         report = state.choose("workload", "Report", reports, default=of_run)
         published = _figures(report)
-        sources = {source.slug: source for source in queries.sources(published)}
+        sources = {source.slug: source for source in query.sources(published)}
         slug = state.choose("table", "Table", list(sources), text=lambda name: sources[name].label)
         cache = state.choose(
             "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports do not flush L2 between repetitions: hot."
         )
-    frame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
+    frame = runs.ask(run, query.beside_ours, published, sources[slug], cache)
     st.caption(plain(figures.CITATIONS.get(report, "")))
     look = runs.look_of(run, widgets.theme())
     if frame["published"].notna().any():
-        widgets.show_chart(widgets.drawn(charts.beside_ours, frame, sources[slug], report, look))
+        widgets.show_chart(widgets.drawn(chart.beside_ours, frame, sources[slug], report, look))
     frame = frame.assign(
         our_variant=[look.variant_name(report, name) for name in frame["our_variant"]],
         point=[" ".join(filter(None, pair)) for pair in zip(frame["case"], frame["config"], strict=True)],

@@ -8,7 +8,7 @@ from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.samples import Extent
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.time.calls import chart as charts
+from warpladder.dashboard.views.time.calls import chart
 from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.data import store
 
@@ -46,7 +46,7 @@ def draw(run: store.Run) -> None:
         frame = runs.ask(run, trace_sums.summary, name, extent)
         with column:
             widgets.show_chart(
-                widgets.drawn(charts.leading, trace_sums.leading(frame), len(frame), look, _LEADING[name], extent)
+                widgets.drawn(chart.leading, trace_sums.leading(frame), len(frame), look, _LEADING[name], extent)
             )
     name = state.choose("summary", "Summary", list(available), text=_LABELS.__getitem__, style="segmented", labelled=False)
     widgets.table(runs.ask(run, trace_sums.summary, name, extent))
@@ -78,9 +78,7 @@ def _origin(name: str, graphs: bool, extent: Extent) -> str:
     """The origin of the table, and the events that it leaves out."""
     units = "Times in nanoseconds, MB of 10⁶ bytes."
     if extent == "samples" and name in trace_sums.OF_EXTENTS:
-        return (
-            f"Sums of the work {charts.EXTENTS[extent]}. To sum all work as nsys stats does, choose all in the trace. {units}"
-        )
+        return f"Sums of the work {chart.EXTENTS[extent]}. To sum all work as nsys stats does, choose all in the trace. {units}"
     if name == trace_sums.GRAPHS:
         return (
             "CUDA graphs that were traced as a whole, each launch from its first node to its last; nsys stats has no such "

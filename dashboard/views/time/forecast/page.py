@@ -12,8 +12,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.time.forecast import chart as charts
-from warpladder.dashboard.views.time.forecast import query as queries
+from warpladder.dashboard.views.time.forecast import chart, query
 from warpladder.data import store
 
 _RECORD: Final = "warpladder extract {} --out bench_job.py\nwarpladder record bench_job.py"
@@ -24,7 +23,7 @@ _MOST_OTHERS: Final = 20
 
 
 def draw(run: store.Run) -> None:
-    if not runs.ask(run, queries.has_work):
+    if not runs.ask(run, query.has_work):
         widgets.no_operators(run)
     with widgets.controls():
         known = Ceilings.of(str(run.info["device_name"] or ""), (each.run for each in runs.context().every)).values
@@ -41,9 +40,9 @@ def draw(run: store.Run) -> None:
         after = _choose("after", "Profile after", _others(run), "A later profile of the program, with operations replaced.")
     found = runs.ask(run, _found, profile, recording)
     if len(found.stages) > 1:
-        widgets.show_chart(widgets.drawn(charts.waterfall, found.stages, found.forecast, runs.look_of(run, widgets.theme())))
+        widgets.show_chart(widgets.drawn(chart.waterfall, found.stages, found.forecast, runs.look_of(run, widgets.theme())))
     else:
-        st.markdown(f"## {plain(queries.headline(found.forecast))}")
+        st.markdown(f"## {plain(query.headline(found.forecast))}")
     if recording is None:
         st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
         option = "" if profile.rank is None else f" --rank {profile.rank}"
@@ -57,7 +56,7 @@ def draw(run: store.Run) -> None:
         st.caption("No floor is known, since no run of this GPU has ceilings. warpladder record on it measures them.")
     if recording is not None and after is not None:
         _after(profile, recording, after)
-    if why := queries.unknown_graphs(program):
+    if why := query.unknown_graphs(program):
         st.caption(plain(f"{_GRAPHS} {why[0].upper()}{why[1:]}."))
     st.markdown("## Operations")
     widgets.table_of_times(found.operations, _OPERATIONS)
@@ -72,7 +71,7 @@ def _rank(run: store.Run) -> int | None:
 
 
 class _Profile(NamedTuple):
-    """A profile, and what else its program is made of; see `queries.program`."""
+    """A profile, and what else its program is made of; see `query.program`."""
 
     run: runs.NamedRun
     rank: int | None
@@ -81,7 +80,7 @@ class _Profile(NamedTuple):
 
 
 def _program(profile: _Profile) -> Program:
-    return runs.share(profile.run, queries.program, profile.rank, profile.ceilings, profile.others)
+    return runs.share(profile.run, query.program, profile.rank, profile.ceilings, profile.others)
 
 
 def _recordings(program: Program) -> list[ListedRun]:
@@ -94,8 +93,8 @@ def _recordings(program: Program) -> list[ListedRun]:
         and not workloads.isdisjoint(each.facts.workloads)
         and program.device in ("", str(each.run.info["device_name"] or ""))
     ]
-    measured = runs.glance([each.run for each in likely], queries.cells_of)
-    forms = queries.forms_of(program.hot)
+    measured = runs.glance([each.run for each in likely], query.cells_of)
+    forms = query.forms_of(program.hot)
     counts = [0 if isinstance(cells, store.StoreError) else len(forms & cells) for cells in measured]
     ranked = sorted(zip(counts, likely, strict=True), key=lambda pair: (pair[0], pair[1].facts.started_at), reverse=True)
     return [each for count, each in ranked if count]
@@ -132,20 +131,20 @@ def _after(profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) ->
     if isinstance(check, str):
         st.error(plain(check))
         return
-    st.markdown(f"## {plain(queries.measured(check))}")
-    st.caption(plain(queries.replaced(check)))
-    widgets.table_of_times(queries.changes(check), _CHANGES)
+    st.markdown(f"## {plain(query.measured(check))}")
+    st.caption(plain(query.replaced(check)))
+    widgets.table_of_times(query.changes(check), _CHANGES)
 
 
-def _found(data: RunData, profile: _Profile, recording: runs.NamedRun | None) -> queries.Found:
-    return queries.found(_program(profile), runs.load(recording) if recording else None)
+def _found(data: RunData, profile: _Profile, recording: runs.NamedRun | None) -> query.Found:
+    return query.found(_program(profile), runs.load(recording) if recording else None)
 
 
 def _checked(data: RunData, profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> ForecastCheck | str:
     """The later profile beside the forecast, or why it cannot be compared."""
     try:
         later = _program(profile._replace(run=after))
-        why = queries.unknown_graphs(later)
+        why = query.unknown_graphs(later)
         return (
             f"What was replaced is not known. {why}" if why else check_forecast(_program(profile), later, runs.load(recording))
         )

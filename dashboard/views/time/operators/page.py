@@ -11,8 +11,7 @@ from warpladder.dashboard.trace.operators import place_of
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import slug
 from warpladder.dashboard.ui.text import cut, plain, short
-from warpladder.dashboard.views.time.operators import chart as charts
-from warpladder.dashboard.views.time.operators import query as queries
+from warpladder.dashboard.views.time.operators import chart, query
 from warpladder.dashboard.views.time.operators.query import By
 from warpladder.data import store
 
@@ -74,21 +73,21 @@ def draw(run: store.Run) -> None:
     if not runs.load(run).traces.has_operators:
         widgets.no_operators(run)
     by = _by(run)
-    frame, totals = runs.ask(run, queries.operators, by), runs.ask(run, queries.totals)
+    frame, totals = runs.ask(run, query.operators, by), runs.ask(run, query.totals)
     look = runs.look_of(run, widgets.theme())
-    names = queries.keys(frame)
+    names = query.keys(frame)
 
     def choose(name: str) -> None:
         state.set_text(_OPERATOR, run.run_id, name)
 
-    widgets.show_chart(widgets.drawn(charts.leading, frame, totals, look, by), on_click=choose)
+    widgets.show_chart(widgets.drawn(chart.leading, frame, totals, look, by), on_click=choose)
     _table(frame, names, choose)
     _kernels(run, by, frame.iloc[_place(run, names)])
 
 
 def _by(run: store.Run) -> By:
     """The grouping to show, among those for which the profiler recorded something."""
-    offered = runs.ask(run, queries.groupings)
+    offered = runs.ask(run, query.groupings)
     if len(offered) == 1:
         return offered[0]
     with widgets.controls():
@@ -126,12 +125,12 @@ def _table(frame: pd.DataFrame, names: list[str], choose: Callable[[str], None])
 
 def _kernels(run: store.Run, by: By, row: Any) -> None:
     """The kernels that the operators of a row launched, as a table with a download."""
-    frame = runs.ask(run, queries.launched, by, int(row["number"]))
+    frame = runs.ask(run, query.launched, by, int(row["number"]))
     name = cut(row["operator"], _NAME_CHARACTERS)
     total = frame["total_ns"].sum()
     answer = f"launched {format_duration(total)} of device work" if len(frame) else "launched nothing"
     st.markdown(f"## {plain(f'{name} and the operators inside it {answer}')}")
-    details = [f"{each}: {row[each]}" for each in queries.DETAILS[by] if row[each]]
+    details = [f"{each}: {row[each]}" for each in query.DETAILS[by] if row[each]]
     st.caption(
         plain(" · ".join(["Choose another operator in the table (Shift+Space) or the chart.", *map(_one_line, details)]))
     )

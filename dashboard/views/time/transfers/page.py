@@ -5,8 +5,7 @@ from typing import Final
 import streamlit as st
 
 from warpladder.dashboard.ui import runs, widgets
-from warpladder.dashboard.views.time.transfers import chart as charts
-from warpladder.dashboard.views.time.transfers import query as queries
+from warpladder.dashboard.views.time.transfers import chart, query
 from warpladder.data import store
 
 _COLUMNS: Final = {
@@ -34,8 +33,8 @@ def draw(run: store.Run) -> None:
         why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""
         widgets.no_trace(run, f"no trace of copies{why}", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(widgets.drawn(charts.transfers, runs.ask(run, queries.transfers), look))
-    frame = runs.ask(run, queries.stages)
+    widgets.show_chart(widgets.drawn(chart.transfers, runs.ask(run, query.transfers), look))
+    frame = runs.ask(run, query.stages)
     if frame.empty:
         st.caption("No range of this trace has both a kernel and a copy, so the effect of copies on speedups is unknown.")
     else:
@@ -44,6 +43,6 @@ def draw(run: store.Run) -> None:
             with widgets.controls():
                 chosen = widgets.choose_workload(run, workloads)
             frame = frame[frame["workload"] == chosen].reset_index(drop=True)
-        widgets.show_chart(widgets.drawn(charts.stages, frame, look))
+        widgets.show_chart(widgets.drawn(chart.stages, frame, look))
         columns = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
         widgets.table(frame, column_order=columns, column_config=_COLUMNS, height=widgets.height(frame))

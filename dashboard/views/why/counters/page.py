@@ -8,8 +8,7 @@ import streamlit as st
 from warpladder.dashboard.core import counted, counters, run_index
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.why.counters import chart as charts
-from warpladder.dashboard.views.why.counters import query
+from warpladder.dashboard.views.why.counters import chart, query
 from warpladder.data import store
 
 _TOPICS: Final = {
@@ -86,7 +85,7 @@ def draw(run: store.Run) -> None:
     frame = query.most_time(every)
     look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
     how += query.where_timed(frame, source)
-    drawn = {"roofs": charts.speed_of_light, "occupancy": charts.occupancy, "memory": charts.traffic}
+    drawn = {"roofs": chart.speed_of_light, "occupancy": chart.occupancy, "memory": chart.traffic}
     if topic in drawn:
         widgets.show_chart(widgets.drawn(drawn[topic], frame, look, workload, case, how))
     if topic == "memory":
@@ -100,7 +99,7 @@ def draw(run: store.Run) -> None:
         stalls = query.stalls(frame)
         if stalls.empty:
             widgets.nothing("The states of warps were not counted.", "Profile with ncu --set full, or record with --counters.")
-        widgets.show_chart(widgets.drawn(charts.stall_reasons, stalls, look, workload, case, how))
+        widgets.show_chart(widgets.drawn(chart.stall_reasons, stalls, look, workload, case, how))
     elif topic == "metrics":
         _all_metrics(run, workload, case)
 

@@ -17,8 +17,7 @@ from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Theme, palette, tones
 from warpladder.dashboard.ui.text import cut, plain
-from warpladder.dashboard.views.why.machine_code import chart as charts
-from warpladder.dashboard.views.why.machine_code import query as queries
+from warpladder.dashboard.views.why.machine_code import chart, query
 from warpladder.dashboard.views.why.machine_code.query import Family, Kind, family
 from warpladder.data import store
 from warpladder.data.naming import CellName
@@ -109,9 +108,9 @@ def draw(run: store.Run) -> None:
         _no_code(data)
     with widgets.controls():
         workload = widgets.choose_workload(run, among=known)
-        case = widgets.choose_case(run, workload, among=queries.cases(data, workload))
+        case = widgets.choose_case(run, workload, among=query.cases(data, workload))
         topic = state.choose("machine", "Show", _TOPICS, style="segmented")
-        variant = queries.first_variant(data, workload, case)
+        variant = query.first_variant(data, workload, case)
         side = " of B" if topic == "difference" else ""
         chosen = _choose(data, workload, case, variant, ("variant", "config", "launch"), owner=f"{workload}|{case}", side=side)
         ptx = topic == "source" and bool(chosen.kernel.ptx)
@@ -140,16 +139,16 @@ def _choose(
         owner: see `state.choose`; a variant has its own last config, and a config its own last launch.
         side: ends the labels, such as ` of A`.
     """
-    every = queries.variants(data, workload, case)
+    every = query.variants(data, workload, case)
     name = state.choose(keys[0], f"Variant{side}", list(every), default=variant, owner=owner)
     config = every[name][0]
     if len(every[name]) > 1:
-        first = queries.first_config(data, workload, case, name)
+        first = query.first_config(data, workload, case, name)
         text = lambda each: each or "none"  # noqa: E731
         config = state.choose(keys[1], f"Config{side}", every[name], default=first, text=text, owner=f"{owner}|{name}")
     cell = CellName(workload, name, config, case)
     kernels = data.code.kernels(cell)
-    main = queries.main_launch(data, cell)
+    main = query.main_launch(data, cell)
     if len(kernels) > 1:
         launches = {str(at): f"{at}: {cut(kernel.name, _KERNEL_LENGTH)}" for at, kernel in enumerate(kernels, start=1)}
         owner = f"{owner}|{name}|{config}"
@@ -178,10 +177,10 @@ def _resources(kernel: Kernel) -> str:
 def _source(chosen: _Chosen, *, ptx: bool) -> None:
     kernel = chosen.kernel
     source = chosen.data.source_text(chosen.cell.workload, chosen.cell.variant)
-    heats = queries.heats(chosen.data, chosen.cell, kernel)
+    heats = query.heats(chosen.data, chosen.cell, kernel)
     if not source:
         st.caption(plain(f"The run has no source of {chosen.cell.variant}."))
-    hot = queries.hot_loop(chosen.data, chosen.cell, kernel)
+    hot = query.hot_loop(chosen.data, chosen.cell, kernel)
     sass = {
         "texts": [each.text for each in kernel.code.instructions],
         "lines": [each.line for each in kernel.code.instructions],
@@ -209,20 +208,20 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
 
 def _mix(run: store.Run, chosen: _Chosen) -> None:
     data, cell, kernel = chosen.data, chosen.cell, chosen.kernel
-    st.markdown(f"## {plain(queries.answer(data, cell, kernel))}")
+    st.markdown(f"## {plain(query.answer(data, cell, kernel))}")
     left, right = st.container(key="side-by-side").columns(2, gap="medium")
     with left:
-        widgets.table(queries.mix(data, cell, kernel), column_config=_MIX, height=_TABLE_HEIGHT)
+        widgets.table(query.mix(data, cell, kernel), column_config=_MIX, height=_TABLE_HEIGHT)
     with right:
-        loops = queries.loops(data, cell, kernel)
+        loops = query.loops(data, cell, kernel)
         if len(loops):
             widgets.table(loops, column_config=_LOOPS, height=widgets.height(loops, 8, _TABLE_HEIGHT))
             st.caption("A loop is the code from the target of a branch backwards to that branch.")
         else:
             st.caption("The kernel has no branch backwards, so no loop.")
-    frame = runs.ask(run, queries.mix_by_variant, cell.workload, cell.case)
+    frame = runs.ask(run, query.mix_by_variant, cell.workload, cell.case)
     if len(frame):
-        widgets.show_chart(widgets.drawn(charts.mix, frame, runs.look_of(run, widgets.theme()), cell.workload, cell.case))
+        widgets.show_chart(widgets.drawn(chart.mix, frame, runs.look_of(run, widgets.theme()), cell.workload, cell.case))
 
 
 def _difference(run: store.Run, chosen: _Chosen) -> None:
@@ -242,9 +241,9 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
     if not a.kernel.code_id:
         st.info(plain(f"The code of {a.name} is not known. Choose another variant as A."))
         return
-    rows = queries.rows(a.kernel.code, chosen.kernel.code)
-    changed = queries.changes(a.kernel.code, chosen.kernel.code)
-    st.markdown(f"## {plain(queries.difference_sentence(rows, changed))}")
+    rows = query.rows(a.kernel.code, chosen.kernel.code)
+    changed = query.changes(a.kernel.code, chosen.kernel.code)
+    st.markdown(f"## {plain(query.difference_sentence(rows, changed))}")
     kinds, codes = list(Kind), (a.kernel.code, chosen.kernel.code)
     data = {
         **{side: [each.text for each in code.instructions] for side, code in zip("ab", codes, strict=True)},
@@ -267,11 +266,11 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
 def _choose_other(data: RunData, chosen: _Chosen, name: str) -> _Chosen | None:
     """The kernel A: at first the variant before B in this run, or the same one in another run."""
     workload = chosen.cell.workload
-    cases = queries.cases(data, workload)
+    cases = query.cases(data, workload)
     if not cases:
         return None
     case = chosen.cell.case if chosen.cell.case in cases else cases[-1]
-    names = list(queries.variants(data, workload, case))
+    names = list(query.variants(data, workload, case))
     own = chosen.cell.variant
     variant = own if own in names else names[-1]
     if name == _THIS and own in names:
