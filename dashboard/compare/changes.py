@@ -15,6 +15,7 @@ from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS,
 from warpladder.dashboard.compare.differences import Fact, facts, value_text
 from warpladder.dashboard.compare.in_rounds import InRounds
 from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
+from warpladder.dashboard.compare.within_run import clock_ns
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, cells, in_timing, timings
@@ -466,7 +467,8 @@ def _judge_of(a: Reading, b: Reading, equal: Sequence[Cell], options: Options, h
 def _within(a: Reading, b: Reading, before: Cell, after: Cell, options: Options) -> tuple[Judgement, int]:
     """Two cells of one run, compared round by round; and the samples of the smaller side."""
     ratio = paired_ratio(b.durations(after), a.durations(before))
-    noise = max(a.noise(before), b.noise(after))
+    of_clock = clock_ns(a.data, before.scope, before.cache) / min(before.median_ns.value, after.median_ns.value)
+    noise = max(a.noise(before), b.noise(after), 1 + of_clock)
     verdict = between_runs.judge(ratio.estimate, noise, options.smallest, n=ratio.n, equal=False)
     return Judgement(ratio.estimate, noise, verdict), ratio.n
 

@@ -9,8 +9,15 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Baseline, Entry, Estimate, Timing, with_estimates
-from warpladder.dashboard.core.cells import baselines, baselines_case_by_case, is_trusted
-from warpladder.dashboard.core.intervals import MIN_SAMPLES, RatioInterval, grouped_median_intervals, paired_ratio
+from warpladder.dashboard.core.cells import baselines, baselines_case_by_case, is_trusted, measured
+from warpladder.dashboard.core.intervals import (
+    MIN_SAMPLES,
+    RatioInterval,
+    grouped_median_intervals,
+    is_single,
+    paired_ratio,
+    scatter_ns,
+)
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData, find_entry, once
 from warpladder.data.names import PHASE
 
@@ -148,14 +155,20 @@ class CaseTimes:
 
     Attributes:
         hosts: `RunData.hosts`. The number of GPUs does not tell them, because a host variant on several processes has one too.
+        clock_ns: a difference of two times that the clock cannot tell; see `intervals.scatter_ns`.
     """
 
     rounds: Mapping[Entry, "pd.Series[float]"]
     hosts: frozenset[str]
+    clock_ns: float = 0.0
 
     @classmethod
     def of(cls, data: RunData, workload: str, case: str, timing: Timing) -> Self:
-        return cls(data.rounds(workload, case, timing.scope, timing.cache), data.hosts(workload))
+        return cls(
+            data.rounds(workload, case, timing.scope, timing.cache),
+            data.hosts(workload),
+            clock_ns(data, timing.scope, timing.cache),
+        )
 
     def noise(self, *variants: str) -> float:
         """The noise floor for a ratio of these variants, as a factor of at least 1: how far the baseline's second entry is from the first.
@@ -176,11 +189,23 @@ class CaseTimes:
                 found[on_host] = max(found[on_host], ratio.high, 1 / ratio.low)
         return found
 
+    def band(self, *entries: Entry) -> float:
+        """The noise floor for a ratio of two entries: that of their variants, and at least what the clock cannot tell of the shorter time."""
+        of_variants = self.noise(*(entry.variant for entry in entries))
+        if not self.clock_ns:
+            return of_variants
+        return max(of_variants, 1 + self.clock_ns / max(min(float(self.rounds[entry].median()) for entry in entries), 1.0))
+
     def judge(self, entry: Entry, reference: Entry) -> Judgement:
         """Compare two entries. `faster` means that the entry is faster than the reference; see `verdict`."""
         ratio = paired_ratio(self.rounds[reference], self.rounds[entry])
-        band = self.noise(reference.variant, entry.variant)
+        band = self.band(reference, entry)
         return Judgement(ratio, band, verdict(ratio.estimate, ratio.n, band))
+
+
+def clock_ns(data: RunData, scope: str, cache: str) -> float:
+    """`CaseTimes.clock_ns` of a timing: cold device times between events are single executions."""
+    return scatter_ns(data.info["collector"], measured(data)) if is_single(scope, cache) else 0.0
 
 
 def speedups(data: RunData, workload: str, case: str, timing: Timing, reference: Baseline) -> dict[Entry, Judgement]:

@@ -208,6 +208,19 @@ def error_ns(collector: object, ceilings: Mapping[str, float]) -> float:
     return UNMEASURED_NS if Ceiling.EVENT_UNCERTAINTY not in ceilings else event_error_ns(ceilings)
 
 
+def scatter_ns(collector: object, ceilings: Mapping[str, float]) -> float:
+    """How far two device times between events of one run may be from their true difference, in ns: the ceiling `event_uncertainty`; 0 where
+    no events took the times.
+
+    Args:
+        collector: of the run.
+        ceilings: values by name in their units.
+    """
+    if collector != BY_EVENTS:
+        return 0.0
+    return 1e3 * ceilings.get(Ceiling.EVENT_UNCERTAINTY, UNMEASURED_NS / 1e3)
+
+
 def widened(low_ns: Floats, high_ns: Floats, error_ns: float, single: Bools) -> tuple[Floats, Floats]:
     """The ends of intervals with the error of the clock, in ns.
 

@@ -128,9 +128,17 @@ def _speedup(run: Shipped, row: Row, shown: Shown) -> Interval:
     return of.ratio(_series(run, shown, row, base), times(run, row))
 
 
-def _noise(run: Shipped, workload: str, case: str, scope: str, cache: str, *variants: str) -> tuple[float, float]:
-    found = [of.noise(run, workload, case, scope, cache, run.variant(workload, each)["kind"] == "host") for each in variants]
-    return max(low for low, _ in found), max(high for _, high in found)
+def _noise(
+    run: Shipped, workload: str, case: str, scope: str, cache: str, *sides: "tuple[str, pd.Series[float]]"
+) -> tuple[float, float]:
+    """The least and the greatest noise floor of the ratio of two variants.
+
+    Args:
+        sides: each variant with its times.
+    """
+    found = [of.noise(run, workload, case, scope, cache, run.variant(workload, each)["kind"] == "host") for each, _ in sides]
+    of_clock = of.clock(run, scope, cache, *(series for _, series in sides))
+    return max(of_clock, *(low for low, _ in found)), max(of_clock, *(high for _, high in found))
 
 
 def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
@@ -140,7 +148,7 @@ def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
     if not _trusted(run, row) or _no_speedup(run, row, shown):
         return {"unknown"}
     base = _series(run, shown, row, entry)
-    noise = _noise(run, row["workload"], row["case"], row["scope"], row["cache"], row["variant"], entry[0])
+    noise = _noise(run, row["workload"], row["case"], row["scope"], row["cache"], (entry[0], base), (row["variant"], own))
     return of.verdicts(of.ratio(base, own), min(len(base), len(own)), noise)
 
 
@@ -180,8 +188,9 @@ def _gain_verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
     assert before
     if not _trusted(run, row) or not of.trusted(run, workload, *before[:2], row["case"], before[2], scope, cache):
         return {"unknown"}
-    n = min(len(times(run, row)), len(run.rounds((workload, *before[:2], row["case"]), before[2], scope, cache)))
-    return of.verdicts(gain, n, _noise(run, workload, row["case"], scope, cache, row["variant"], row["gain_over"]))
+    own, other = times(run, row), run.rounds((workload, *before[:2], row["case"]), before[2], scope, cache)
+    noise = _noise(run, workload, row["case"], scope, cache, (row["variant"], own), (row["gain_over"], other))
+    return of.verdicts(gain, min(len(own), len(other)), noise)
 
 
 def _on_front(run: Shipped, row: Row, shown: Shown) -> Expected:
@@ -303,9 +312,9 @@ def _told(run: Shipped, row: Row, shown: Shown) -> Expected:
     found = _winner(run, row, shown)
     if len(found) < 2:
         return {""}
-    noise = _noise(run, row["workload"], row["case"], *shown.where[1:], found[0][0], found[1][0])
-    n = min(len(_series(run, shown, row, each)) for each in found[:2])
-    return of.verdicts(_margin(run, row, shown), n, noise)
+    sides = [(each[0], _series(run, shown, row, each)) for each in found[:2]]
+    noise = _noise(run, row["workload"], row["case"], *shown.where[1:], *sides)
+    return of.verdicts(_margin(run, row, shown), min(len(series) for _, series in sides), noise)
 
 
 def _won(place: int) -> Rule:
@@ -427,8 +436,9 @@ def _leader(run: Shipped, row: Row, shown: Shown) -> Expected:
         unsure, apart = [], []
         for each in rest[1:]:
             ratio = of.ratio(_series(run, shown, row, each), _series(run, shown, row, leader))
-            n = min(len(_series(run, shown, row, side)) for side in (each, leader))
-            words = of.verdicts(ratio, n, _noise(run, row["workload"], row["case"], *shown.where[1:], each[0], leader[0]))
+            sides = [(side[0], _series(run, shown, row, side)) for side in (each, leader)]
+            noise = _noise(run, row["workload"], row["case"], *shown.where[1:], *sides)
+            words = of.verdicts(ratio, min(len(series) for _, series in sides), noise)
             tied = {word in ("tied", "unknown") for word in words}
             if each[0] == row["variant"] and True in tied:
                 found.add(leader[0])
@@ -543,7 +553,11 @@ def _over_verdict(who: str) -> Rule:
         found, bests = over(run, row, shown), _bests(run, row, "best")
         if not of.known(found):
             return {"unknown"} if len(_bests(run, row, who)) == len(bests) else {""}
-        floors = [_noise(run, row["workload"], case, row["scope"], row["cache"], row["best"], row[who]) for case, *_ in bests]
+        pairs = zip(bests, _bests(run, row, who), strict=True)
+        floors = [
+            _noise(run, row["workload"], mine[0], row["scope"], row["cache"], (row["best"], mine[-1]), (row[who], other[-1]))
+            for mine, other in pairs
+        ]
         n = min(len(times) for which in ("best", who) for *_, times in _bests(run, row, which))
         return of.verdicts(found, n, (_mean(low for low, _ in floors), _mean(high for _, high in floors)))
 

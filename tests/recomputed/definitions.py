@@ -278,6 +278,14 @@ def noise(run: Shipped, workload: str, case: str, scope: str, cache: str, host: 
     return low, high
 
 
+def clock(run: Shipped, scope: str, cache: str, *times: "pd.Series[float]") -> float:
+    """The ratio up to which the clock cannot tell two times: cold device times between events scatter by `event_uncertainty`."""
+    if (run.info["collector"], scope, cache) != ("cuda_events", "device", "cold"):
+        return 1.0
+    measured = 1000 * run.ceilings.get("event_uncertainty", math.nan)
+    return 1 + (EVENTS_NS if math.isnan(measured) else measured) / min(each.median() for each in times)
+
+
 def verdicts(of: Interval, n: int, floor: tuple[float, float]) -> set[str]:
     """The words that a ratio may have, above 1 `faster`; several where an end of its interval is next to a limit."""
     if not known(of):

@@ -106,8 +106,10 @@ def _may_win(run: Shipped, row: Row, shown: Shown) -> set[bool]:
     name, fastest = row["variant"], _fastest(run, row, shown)
     if name == fastest:
         return {True}
-    n = min(len(_times(run, row, shown)), len(_times(run, row, shown, fastest)))
-    noise = of.noise(run, workload, row["case"], scope, cache, False)
+    sides = [_times(run, row, shown), _times(run, row, shown, fastest)]
+    n, of_clock = min(map(len, sides)), of.clock(run, scope, cache, *sides)
+    low, high = of.noise(run, workload, row["case"], scope, cache, False)
+    noise = max(low, of_clock), max(high, of_clock)
     return {word != "faster" for word in of.verdicts(_behind(run, row, shown, name), n, noise)}
 
 

@@ -248,7 +248,8 @@ def best_strip(winners: pd.DataFrame, look: Look, workload: str, measured: str, 
     tile = "names the fastest variant, and" if with_words else "has the colour of the fastest variant; its hover text has"
     note = (
         f"{look.device}; {measured}; {samples(frame['n'])}. Each tile {tile} how much slower the next one is, paired by round. Tied: the "
-        "95 % interval of that ratio holds 1, or it is within the noise of the baseline against itself."
+        "95 % interval of that ratio holds 1, or it is within the noise of the baseline against itself, or "
+        "the difference within what the clock can tell."
         f"{apart_words}{_doubts(winners, undecided)}"
     )
     return Chart(slug("best", workload, measured), _strip_title(frame, look, workload), figure, frame, note)

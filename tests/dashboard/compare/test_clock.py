@@ -8,8 +8,11 @@ from tests.dashboard.compare.test_changes import MINE, run
 from tests.dashboard.core.test_queries_cells import only, run_of, samples, variant, with_ceilings
 from warpladder.dashboard.compare.changes import Side, compare, sentence
 from warpladder.dashboard.compare.levels import medians
+from warpladder.dashboard.compare.winners import best_per_case
+from warpladder.dashboard.core.cell import Timing, records
 from warpladder.dashboard.core.intervals import UNMEASURED_NS
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.views.sizes.ship import query as ship
 from warpladder.data import store
 from warpladder.data.limits import LEAST_EVENT_ERROR_NS
 from warpladder.data.names import Ceiling
@@ -53,6 +56,31 @@ def test_the_intervals_of_a_trend_hold_the_error_too() -> None:
     assert cold
     median, low, high = found.figures[cold].T
     assert (high - median >= UNMEASURED_NS).all() and (median - low >= UNMEASURED_NS).all()
+
+
+@pytest.mark.parametrize(
+    ("collector", "cache", "ceilings", "ns", "expected"),
+    [
+        ("cuda_events", "cold", {Ceiling.EVENT_UNCERTAINTY: 0.1}, 2090, "tied"),
+        ("cuda_events", "cold", {Ceiling.EVENT_UNCERTAINTY: 0.1}, 2110, "faster"),
+        ("cuda_events", "cold", {}, 2390, "tied"),
+        ("cuda_events", "cold", {}, 2410, "faster"),
+        ("cuda_events", "hot", {}, 2090, "faster"),
+        ("cupti", "cold", {}, 2090, "faster"),
+    ],
+)
+def test_variants_that_the_events_cannot_tell_apart_are_tied(
+    collector: str, cache: str, ceilings: dict[str, float], ns: int, expected: str
+) -> None:
+    """A variant of 2 us beside one that is slower."""
+    rows = [row for name, each in (("v01_a", ns), ("v02_b", 2000)) for row in samples(name, [each] * 9, cache=cache)]
+    data = with_ceilings(by(run_of([variant("v01_a"), variant("v02_b")], rows), collector), ceilings)
+    (winner,) = records(best_per_case(data, "w", Timing("device", cache)))
+    assert (winner.variant, winner.verdict) == ("v02_b", expected)
+    (change,) = compare(Side(data, "v01_a"), Side(data, "v02_b")).changes
+    assert change.verdict == expected
+    shipped = ship.contest(data, "w", Timing("device", cache), "fp32")
+    assert len({place.group for place in shipped.ranking}) == (1 if expected == "tied" else 2)
 
 
 @pytest.mark.slow

@@ -247,7 +247,7 @@ def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]
             break
         leader = remaining[0]
         for entry in remaining:
-            band = times.noise(entry.variant, leader.variant)
+            band = times.band(entry, leader)
             # Every resampled median lies among the samples, so the interval of such a ratio is above the noise.
             disjoint = series[entry].min() > band * series[leader].max()
             if entry == leader or (not disjoint and times.judge(leader, entry).verdict in UNDECIDED):
