@@ -48,7 +48,7 @@ def test_a_right_function_passes_and_a_wrong_one_fails_with_its_cell(pytester: p
     pytester.makepyfile(test_wrong=PROJECT.replace("STEPS", "1"))
     wrong = _ran(pytester, 10)
     wrong.assert_outcomes(passed=1, failed=1)
-    assert re.search(r"not right: 1 of 2 cells .*mine.*wrong_result", wrong.stdout.str())
+    assert re.search(r"not right: 1 of 2 cells, .*mine.*wrong_result", wrong.stdout.str())
 
 
 @pytest.mark.thorough

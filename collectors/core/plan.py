@@ -279,11 +279,11 @@ class Plan:
                 each.name for workload in self.workloads for each in workload.variants if each.kind == "host" and not each.draft
             ]
             more = f" and {len(others)} more need" if others else " needs"
-            todo = (
-                f"record {', '.join(dict.fromkeys(host))} here, or these on a machine with one"
-                if host
-                else "record on one with a GPU"
-            )
+            if host:
+                todo = f"record {', '.join(dict.fromkeys(host))} here, or these on a machine with one"
+            else:
+                is_cuda = any(self._kind(*name) == "cuda" for name in variants)
+                todo = "record on one with a GPU" + "; `warpladder disassemble FILE` needs none" * is_cuda
             raise PlanError(f"{first}{more} an NVIDIA GPU, and the collector is host_clock ({why}); {todo}")
         if self.limits.budget_s is None:
             return self

@@ -380,5 +380,5 @@ def not_right(run: store.Run, counted_variants: Collection[str] = (), beside: st
     ]
     if not wrong:
         return ""
-    (first, why), share = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
-    return f"not right: {share} {first}: {why}"
+    (first, why), share = wrong[0], f"{len(wrong)} of {len(counted)} cells, {'first ' if len(wrong) > 1 else ''}"
+    return f"not right: {share}{first}: {why}"

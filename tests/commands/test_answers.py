@@ -121,6 +121,21 @@ def test_variants_for_a_gpu_alone_are_refused_on_a_host_and_leave_no_run(tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_of_kernels_alone_is_refused_with_what_can_be_done_without_a_gpu(tmp_path: Path) -> None:
+    file = tmp_path / "bench.py"
+    file.write_text(
+        "import numpy as np\nimport warpladder\nbench = warpladder.Benchmark('twice', n=[64])\n"
+        "bench.inputs(lambda n, rng: rng.standard_normal(n, np.float32))\nbench.reference(lambda x: 2 * x)\n"
+        "bench.cuda('__global__ void twice(const float* x, float* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }',"
+        " name='twice', kernel='twice', grid=1, block='n')\n"
+    )
+    done = CliRunner().invoke(
+        command(), ["record", str(file), "--collector", "host_clock", "--data-dir", str(tmp_path / "runs")]
+    )
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.endswith("; record on one with a GPU; `warpladder disassemble FILE` needs none\n")
+
+
 def test_the_first_line_on_a_machine_without_a_gpu_reads_as_no_error() -> None:
     planned = recording.plan(recording.Order(Request(["conv2d"]), Path(), [], "host_clock"))
     assert planned.headline == "collector host_clock: asked for"

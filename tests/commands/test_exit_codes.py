@@ -59,11 +59,11 @@ def record(file: Path, *options: str) -> Result:
 @pytest.mark.parametrize(
     ("variants", "options", "said"),
     [
-        (["wrong"], [], "not right: 1 of 2 cells sums/wrong/n=64: wrong_result: "),
-        (["raises"], ["--format", "json"], "not right: 1 of 2 cells sums/raises/n=64: launch_error: "),
-        (["dies"], ["--format", "csv"], "not right: 1 of 2 cells sums/dies/n=64: out_of_memory: "),
+        (["wrong"], [], "not right: 1 of 2 cells, sums/wrong/n=64: wrong_result: "),
+        (["raises"], ["--format", "json"], "not right: 1 of 2 cells, sums/raises/n=64: launch_error: "),
+        (["dies"], ["--format", "csv"], "not right: 1 of 2 cells, sums/dies/n=64: out_of_memory: "),
         (["wrong", "raises"], ["--format", "markdown"], "not right: 2 of 3 cells, first sums/wrong/n=64: wrong_result: "),
-        (["peer"], ["--variants", "good,peer"], "not right: 1 of 2 cells sums/peer/n=64: wrong_result: "),
+        (["peer"], ["--variants", "good,peer"], "not right: 1 of 2 cells, sums/peer/n=64: wrong_result: "),
     ],
     ids=["wrong", "raises", "dies", "two", "a peer that is named"],
 )
@@ -85,7 +85,7 @@ def test_work_that_was_not_done_ends_with_1_though_the_outputs_are_right(tmp_pat
     file.write_text(file.read_text().replace("n=[64])", "n=[64], flops=1e15)"))
     done = record(file)
     assert done.exit_code == 1, done.output
-    assert done.stderr.splitlines()[-1].startswith("not right: 1 of 1 cells sums/good/n=64: above_ceiling: operation hot: ")
+    assert done.stderr.splitlines()[-1].startswith("not right: 1 of 1 cells, sums/good/n=64: above_ceiling: operation hot: ")
 
 
 @pytest.mark.thorough
@@ -143,7 +143,7 @@ def test_a_comparison_with_a_program_that_is_not_right_ends_with_1(program: str,
     options = ("--same-output", "--runs", "1", "--timeout", "0.5", "--collector", "host_clock", "--format", form)
     done = CliRunner().invoke(app, ["versus", "true", program, *options, "--data-dir", str(tmp_path)])
     assert done.exit_code == 1, done.output
-    assert done.stderr.splitlines()[-1].startswith(f"not right: 1 of 2 cells true {said}")
+    assert done.stderr.splitlines()[-1].startswith(f"not right: 1 of 2 cells, true {said}")
 
 
 @pytest.mark.thorough
