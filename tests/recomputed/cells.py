@@ -278,14 +278,13 @@ def contest(
     run: Shipped, workload: str, case: str, scope: str, cache: str, precision: str, roles: tuple[str, ...]
 ) -> list[tuple[str, str, int]]:
     """The trusted cells that compete in a precision, each variant in its fastest config, the fastest first."""
-    peers_of = "fp32" if precision == "3xtf32" else precision
     found = []
     for variant in dict.fromkeys(each[0] for each in run.timed(workload, case, scope, cache)):
         about = run.variant(workload, variant)
-        wanted = peers_of if about["role"] == "peer" else precision
+        wanted = of.peers_of(precision) if about["role"] == "peer" else {precision}
         best = (
             of.fastest(run, workload, case, scope, cache, variant)
-            if about["role"] in roles and about["precision"] == wanted
+            if about["role"] in roles and about["precision"] in wanted
             else None
         )
         if best and of.trusted(run, workload, *best[:2], case, best[2], scope, cache):

@@ -286,6 +286,21 @@ def clock(run: Shipped, scope: str, cache: str, *times: "pd.Series[float]") -> f
     return 1 + (EVENTS_NS if math.isnan(measured) else measured) / min(each.median() for each in times)
 
 
+#: Bits of exponent and fraction of the numbers of a precision; three products of TF32 keep about 21 bits.
+_BITS: Final = {
+    "fp8": (4, 3), "fp16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "3xtf32": (8, 21), "fp32": (8, 23), "fp64": (11, 52),
+}  # fmt: skip
+
+
+def peers_of(precision: str) -> set[str]:
+    """The precisions of the peers that a rung is compared with: its own, and those that hold all of its numbers; whole numbers and doubles
+    are compared with their own, and what mixes precisions with fp32 too.
+    """
+    if precision in ("mixed", "fp64") or precision not in _BITS:
+        return {precision, "fp32", "fp64"} if precision == "mixed" else {precision}
+    return {name for name, bits in _BITS.items() if all(own <= each for own, each in zip(_BITS[precision], bits, strict=True))}
+
+
 def verdicts(of: Interval, n: int, floor: tuple[float, float]) -> set[str]:
     """The words that a ratio may have, above 1 `faster`; several where an end of its interval is next to a limit."""
     if not known(of):

@@ -13,8 +13,6 @@ from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import UNTOLD, Expected, Rule, Rules
 
 Row = Mapping[str, Any]
-#: Precision of a rung -> that of the peers that it replaces.
-_REPLACES: Final = {"3xtf32": "fp32"}
 
 
 def _sides(shown: Shown) -> tuple[Shipped, Shipped]:
@@ -75,9 +73,7 @@ def _rivals(row: Row, shown: Shown) -> list[str]:
             found.append(a.variant(workload, name))
     precision = str(row["precision"]).lower()
     rungs = [each["variant"] for each in found if each["role"] == "rung" and each["precision"] == precision]
-    peers = [
-        each["variant"] for each in found if each["role"] == "peer" and each["precision"] == _REPLACES.get(precision, precision)
-    ]
+    peers = [each["variant"] for each in found if each["role"] == "peer" and each["precision"] in of.peers_of(precision)]
     return rungs if len(rungs) > 1 else rungs + peers
 
 
