@@ -5,7 +5,7 @@
 // Bottleneck: Of 518 us for 1000 images on an H200 the layers in the middle take 124, 142 and 173 us, at 560 to 630 TFLOP/s. By their steps they fetch 7 to
 //     9 TB/s of operands from L2 then; the outputs of a tile are stored while the tensor cores wait. A tile is 128 images: fewer leave rows of the
 //     products empty, so that three take 115 us and a hundred 120, where torch.compile takes 90 us for three.
-// Next: Weights that two blocks share; for few images, images as the columns of the products.
+// Next: Weights that two blocks share; for few images, pixels of all images as rows of a product.
 // Source: Own work; producer and consumers in the order of NVIDIA's CUTLASS 3.
 
 #include "warpgroups.cuh"

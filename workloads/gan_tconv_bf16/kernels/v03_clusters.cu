@@ -125,7 +125,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kProducers + kConsum
       const Tile tile = pairs.tile(number);
       SumsOf<Tile> sums = {};
       layer.multiply(sums, tile, words);
-      store_outputs(sums, tile, sizes, layer.rows, scales, out);
+      store_outputs<Tile>(sums, tile.first_column, layer.rows, scales, Outputs<Tile>{tile, sizes, layer.rows, out});
     }
   }
   cluster_sync();  // before a block ends, no other writes to its shared memory any more

@@ -107,17 +107,34 @@ __device__ __forceinline__ void exchange(unsigned (&words)[4], int t) {
   }
 }
 
+// Where the outputs of a tile go: 8 channels of an output, from the column `first` on, of the thread's image or the one that lies `down`. A null
+// pointer where there is none.
+template <class Tile>
+struct Outputs {
+  const Tile& tile;
+  const Sizes& of;
+  const WgmmaRows& rows;
+  unsigned short* __restrict__ out;
+
+  __device__ __forceinline__ int channels() const { return Tile::dense ? of.widest : of.out_channels; }
+  __device__ __forceinline__ int channel(int first) const { return Tile::dense ? first % channels() : first; }
+  __device__ __forceinline__ unsigned short* place(int output, int first, int down) const {
+    const int image = tile.first_image + rows.row + down, pixel = Tile::dense ? first / channels() : tile.pixel(output);
+    const bool is_one = image < of.images && first < of.out_channels;
+    return is_one ? out + ((size_t)pixel * of.images + image) * channels() + channel(first) : nullptr;
+  }
+};
+
 // relu(sum * scale + shift) of a tile's outputs, rounded. Four blocks of 8 columns at a time, of which a thread has two columns each, become 8
 // neighbouring channels: 16 bytes.
-template <class Tile>
-__device__ __forceinline__ void store_outputs(const SumsOf<Tile>& sums, const Tile& tile, const Sizes& of,
-                                              const WgmmaRows& rows, const Scales& scales, unsigned short* __restrict__ out) {
+template <class Tile, class Outputs>
+__device__ __forceinline__ void store_outputs(const SumsOf<Tile>& sums, int first_column, const WgmmaRows& rows, const Scales& scales,
+                                              const Outputs& outputs) {
   constexpr int kGroup = 32;  // columns
-  const int channels = Tile::dense ? of.widest : of.out_channels, image = tile.first_image + rows.row;
 #pragma unroll
   for (int group = 0; group < Tile::outputs * Tile::columns / kGroup; ++group) {
-    const int output = group * kGroup / Tile::columns, first = tile.first_column + group * kGroup % Tile::columns;
-    const int pixel = Tile::dense ? first / channels : tile.pixel(output), channel = Tile::dense ? first % channels : first;
+    const int output = group * kGroup / Tile::columns, first = first_column + group * kGroup % Tile::columns;
+    const int channel = outputs.channel(first);
     unsigned words[2][4];
 #pragma unroll
     for (int block = 0; block < 4; ++block) {
@@ -132,10 +149,8 @@ __device__ __forceinline__ void store_outputs(const SumsOf<Tile>& sums, const Ti
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       exchange(words[half], rows.step);
-      const int of_image = image + rows.down(2 * half), eight = 8 * rows.step;
-      if (of_image < of.images && first + eight < of.out_channels)
-        *reinterpret_cast<uint4*>(out + ((size_t)pixel * of.images + of_image) * channels + channel + eight) =
-            make_uint4(words[half][0], words[half][1], words[half][2], words[half][3]);
+      if (unsigned short* to = outputs.place(output, first + 8 * rows.step, rows.down(2 * half)))
+        *reinterpret_cast<uint4*>(to) = make_uint4(words[half][0], words[half][1], words[half][2], words[half][3]);
     }
   }
 }
@@ -211,7 +226,7 @@ struct Layer {
       const Tile tile(number, sizes);
       SumsOf<Tile> sums = {};
       layer.multiply(sums, tile, sizes.channels);
-      store_outputs(sums, tile, sizes, layer.rows, scales, out);
+      store_outputs<Tile>(sums, tile.first_column, layer.rows, scales, Outputs<Tile>{tile, sizes, layer.rows, out});
     }
   }
 };
