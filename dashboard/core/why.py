@@ -121,7 +121,7 @@ class Explanation:
         alike = abs(math.log(self.ratio)) < math.log1p(counters.DIFFERENT)
         verdict = f"{b} takes the time of {a}"
         if not alike:
-            faster = f"{b} is {_times(self.ratio)} faster than {a}"
+            faster = f"{b} is {_times(self.ratio)} as fast as {a}"
             verdict = faster if self.ratio >= 1 else f"{b} takes {_times(1 / self.ratio)} the time of {a}"
         if self.cause is Cause.UNKNOWN:
             return f"{verdict}." if alike else f"{verdict}. The counters do not explain it."

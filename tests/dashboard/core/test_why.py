@@ -51,7 +51,7 @@ def test_sentences_have_the_figures_of_both(data: RunData) -> None:
         return found.sentence("slow", "fast")
 
     assert sentence("bytes", (200.0, 100.0)).startswith(
-        "fast is 2.00× faster than slow: it moves 1.99× fewer bytes of DRAM (252 MB in place of 502 MB), at line 7 of the slower one."
+        "fast is 2.00× as fast as slow: it moves 1.99× fewer bytes of DRAM (252 MB in place of 502 MB), at line 7 of the slower one."
     )
     assert "a load or store of a warp touches 4.00 sectors of 32 bytes in place of 32.0 (coalesced access)" in sentence(
         "coalescing"
@@ -151,7 +151,7 @@ def test_equal_work_at_another_rate_is_not_explained() -> None:
     found = explain(slow, fast, {})
     assert found and found.cause is Cause.RATE
     assert found.sentence("slow", "fast") == (
-        "fast is 1.10× faster than slow: it keeps DRAM busy for 88.0 % of its time in place of 80.0 %, with equal work. The counters do "
+        "fast is 1.10× as fast as slow: it keeps DRAM busy for 88.0 % of its time in place of 80.0 %, with equal work. The counters do "
         "not explain why."
     )
 

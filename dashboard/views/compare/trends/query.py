@@ -407,11 +407,10 @@ def _changes(of_variants: Sequence[Step]) -> str:
 
 
 def change_words(ratio: float) -> str:
-    """`4.1 % slower`, `3.9 % faster`; beyond twice, `2.10× slower`."""
-    word = "slower" if ratio > 1 else "faster"
+    """`4.1 % slower`, `3.9 % faster`; from twice on, `2.10× as slow`."""
     if max(ratio, 1 / ratio) >= 2:
-        return f"{format_ratio(max(ratio, 1 / ratio))} {word}"
-    return f"{abs(100 * (ratio - 1)):.1f} % {word}"
+        return f"{format_ratio(max(ratio, 1 / ratio))} as {'slow' if ratio > 1 else 'fast'}"
+    return f"{abs(100 * (ratio - 1)):.1f} % {'slower' if ratio > 1 else 'faster'}"
 
 
 #: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` belong to one recording alone.

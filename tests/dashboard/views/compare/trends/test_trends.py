@@ -119,7 +119,7 @@ def test_a_planted_step_is_found_with_its_size_and_the_new_source() -> None:
 
 def test_a_large_change_is_told_in_three_digits() -> None:
     ratios = (1.041, 0.961, 2.1, 1 / 1990.96)
-    assert [*map(change_words, ratios)] == ["4.1 % slower", "3.9 % faster", "2.10× slower", "1,990× faster"]
+    assert [*map(change_words, ratios)] == ["4.1 % slower", "3.9 % faster", "2.10× as slow", "1,990× as fast"]
 
 
 def test_a_step_with_the_same_source_names_the_driver_and_outranks_older_ones() -> None:
