@@ -27,7 +27,7 @@ def tab_to(page: "sync_api.Page", name: str) -> None:
         ("gpu", "Ladder", "Ladder", r"v\d\d_\w+"),
         ("gpu", "Sizes", "Sizes", r"first is v\d\d_\w+"),
         ("gpu", "Trust", "Trust", r"^(Yes|No|In part)"),
-        ("counted", "Why", "Why", r"at its floor|slower|faster"),
+        ("counted", "Why", "Why", r"at its floor|slower|as fast|the time of"),
         ("trace", "Time", "Time", r"."),
         ("trace", "Copies →", "Time", r"Copies take"),
         ("job", "Ranks", "Ranks", r"^Rank 5 is late|rank 5 is late"),

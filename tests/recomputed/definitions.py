@@ -26,6 +26,8 @@ SCOPES: Final = ("device", "operation", "end_to_end")
 FEWEST: Final = 6
 #: The error in ns of a cold device time between two events, of a run that did not measure it (docs/collectors.md, Device times).
 EVENTS_NS: Final = 400.0
+#: How far two such times of a run are from their difference, where it was not measured.
+SCATTER_NS: Final = 200.0
 #: And at least that between two runs.
 LEAST_EVENTS_NS: Final = 270.0
 #: Resamples of the independent bootstrap, and the percentiles that an end of an interval of 2,000 other resamples lies between but for
@@ -283,7 +285,7 @@ def clock(run: Shipped, scope: str, cache: str, *times: "pd.Series[float]") -> f
     if (run.info["collector"], scope, cache) != ("cuda_events", "device", "cold"):
         return 1.0
     measured = 1000 * run.ceilings.get("event_uncertainty", math.nan)
-    return 1 + (EVENTS_NS if math.isnan(measured) else measured) / min(each.median() for each in times)
+    return 1 + (SCATTER_NS if math.isnan(measured) else measured) / min(each.median() for each in times)
 
 
 #: Bits of exponent and fraction of the numbers of a precision; three products of TF32 keep about 21 bits.

@@ -377,13 +377,7 @@ def _title(with_samples: list[Cell], look: Look, timed: pd.DataFrame) -> str:
     as_fast = {row.variant: f"{format_ratio(_median(best) / _median(row))} as fast" for row in others}
     as_fast |= {row.variant: "as fast, within the noise" for row in others if best.variant in row.ties}
     further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {as_fast[row.variant]}" for row in others)
-    # A rung in 3xTF32 is compared with fp32 peers, unless a rung in fp32 is faster; and so on.
-    alone = [
-        rung
-        for rung in fastest
-        if not any(row.precision in _peers_of(rung) and _median(row) < _median(rung) for row in fastest)
-    ]
-    named = [_peer(with_samples, row, look) for row in alone]
+    named = [_peer(with_samples, rung, _own_peers(rung, fastest), look) for rung in fastest]
     peers = "".join(
         f"; {how} peer{'s' * (len(names) > 1)}: {', '.join(names)}"
         for how in ("faster", "tied")
@@ -419,15 +413,22 @@ def _peers_of(rung: Cell) -> tuple[str, ...]:
     return PEERS_OF.get(rung.precision, (rung.precision,))
 
 
+def _own_peers(rung: Cell, fastest: list[Cell]) -> set[str]:
+    """The precisions of the peers that a rung is compared with, without those of a faster rung that can take its place: of one in 3xTF32 not fp32,
+    if a rung in fp32 is faster."""
+    before = [row for row in fastest if row.precision in _peers_of(rung) and _median(row) < _median(rung)]
+    return set(_peers_of(rung)).difference(*map(_peers_of, before))
+
+
 def _median(row: Cell) -> float:
     return row.median_ns.value
 
 
-def _peer(with_samples: list[Cell], rung: Cell, look: Look) -> tuple[str, str]:
+def _peer(with_samples: list[Cell], rung: Cell, precisions_of_peers: set[str], look: Look) -> tuple[str, str]:
     """`faster` and the fastest peer that is, with its speedup over the rung that it is compared with; else `tied` and the fastest peer that
     is not known to be slower; else nothing.
     """
-    peers = [row for row in with_samples if row.role == "peer" and row.precision in _peers_of(rung) and rung.role == "rung"]
+    peers = [row for row in with_samples if row.role == "peer" and row.precision in precisions_of_peers and rung.role == "rung"]
     faster = min((row for row in peers if rung.variant in row.beats), key=_median, default=None)
     tied = min((row for row in peers if rung.variant in row.ties), key=_median, default=None)
     if faster:

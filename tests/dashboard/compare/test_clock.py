@@ -63,8 +63,8 @@ def test_the_intervals_of_a_trend_hold_the_error_too() -> None:
     [
         ("cuda_events", "cold", {Ceiling.EVENT_UNCERTAINTY: 0.1}, 2090, "tied"),
         ("cuda_events", "cold", {Ceiling.EVENT_UNCERTAINTY: 0.1}, 2110, "faster"),
-        ("cuda_events", "cold", {}, 2390, "tied"),
-        ("cuda_events", "cold", {}, 2410, "faster"),
+        ("cuda_events", "cold", {}, 2190, "tied"),
+        ("cuda_events", "cold", {}, 2210, "faster"),
         ("cuda_events", "hot", {}, 2090, "faster"),
         ("cupti", "cold", {}, 2090, "faster"),
     ],
