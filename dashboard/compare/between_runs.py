@@ -29,7 +29,7 @@ from warpladder.dashboard.compare.levels import (
 )
 from warpladder.dashboard.compare.levels import ratio as ratio_of
 from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.intervals import MIN_SAMPLES
+from warpladder.dashboard.core.intervals import MIN_SAMPLES, MOST_LOG
 from warpladder.data import store
 from warpladder.data.arrays import Bools, Floats
 
@@ -49,8 +49,6 @@ _HEAVY_TAILS: Final = 1.6
 _HEAVY_TAILS_OF_HOST: Final = 2.2
 #: The scope of times by a device's own clock.
 _OF_DEVICE: Final = "device"
-#: The logarithm of the largest factor, beyond which `exp` would overflow.
-_MOST_LOG: Final = 50.0
 #: The newest runs of a machine from which its noise is taken.
 MOST_RUNS: Final = 30
 
@@ -323,7 +321,7 @@ def ratio_and_noise(before: Level, after: Level, between: Spread, tails: float =
     ratio = ratio_of(before, after, *between)
     if not ratio.known or not (between.freedom or several_processes(before, after)):
         return ratio, math.nan
-    return ratio, math.exp(min(tails * half_width(before, after, *between), _MOST_LOG))
+    return ratio, math.exp(min(tails * half_width(before, after, *between), MOST_LOG))
 
 
 def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool) -> Verdict:

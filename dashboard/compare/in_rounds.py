@@ -15,7 +15,7 @@ from warpladder.dashboard.compare import between_runs
 from warpladder.dashboard.compare.between_runs import FEWEST, Judgement, tails_of
 from warpladder.dashboard.compare.levels import Reading, TimedCell, timing_group
 from warpladder.dashboard.core.cell import Cell, Estimate
-from warpladder.dashboard.core.intervals import MIN_SAMPLES
+from warpladder.dashboard.core.intervals import MIN_SAMPLES, MOST_LOG
 from warpladder.data.arrays import Floats
 from warpladder.data.statistics import median_interval
 
@@ -54,9 +54,9 @@ class InRounds:
             return Judgement(Estimate.unknown(), math.nan, "unknown"), len(logs)
         middle, low, high = median_interval(logs)
         between = self._between_copies(of_b)
-        below, above = (math.hypot(each, _HALF * between) for each in (middle - low, high - middle))
+        below, above = (min(math.hypot(each, _HALF * between), MOST_LOG) for each in (middle - low, high - middle))
         ratio = Estimate(middle, middle - below, middle + above).map(math.exp)
-        noise = math.exp(tails_of(of_b.scope) * (below if middle > 0 else above))
+        noise = math.exp(min(tails_of(of_b.scope) * (below if middle > 0 else above), MOST_LOG))
         return Judgement(ratio, noise, between_runs.judge(ratio, noise, smallest, n=len(logs), equal=equal)), len(logs)
 
     def _between_copies(self, cell: Cell) -> float:

@@ -14,7 +14,7 @@ from warpladder.dashboard.compare.between_runs import VERDICTS, Verdict
 from warpladder.dashboard.compare.changes import NotComparable
 from warpladder.dashboard.compare.differences import Fact, of_runs
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.intervals import MIN_SAMPLES
+from warpladder.dashboard.core.intervals import MIN_SAMPLES, MOST_LOG
 from warpladder.data import store
 from warpladder.data.arrays import Floats, Int64s, lookup
 from warpladder.data.words import counted, first_of
@@ -400,7 +400,7 @@ def _alone(kernels: _Kernels, ranks: Int64s, smallest: float) -> Iterator[JobCha
         far &= (np.sign(found.log) == np.sign(found.apart)) & (np.abs(found.log) > math.log1p(smallest))
         far &= (np.isfinite(found.apart).sum(axis=1) >= _FEWEST_RANKS)[:, None]
     for row, place in zip(*np.nonzero(far), strict=True):
-        log, reach = float(found.log[row, place]), min(float(found.reach[row, place]), 50.0)
+        log, reach = float(found.log[row, place]), min(float(found.reach[row, place]), MOST_LOG)
         kernel, rank = own[row], int(ranks[place])
         (a_ns, b_ns), (a_count, b_count) = (
             each[:, kernel, place].mean(axis=1).tolist() for each in (kernels.times, kernels.counts)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from warpladder.dashboard.compare.levels import ENOUGH_ALIKE
-from warpladder.dashboard.core.intervals import RESAMPLES, students_t
+from warpladder.dashboard.core.intervals import MOST_LOG, RESAMPLES, students_t
 from warpladder.data.arrays import Floats
 
 #: The standard deviation of a normal distribution over its median absolute deviation.
@@ -61,7 +61,7 @@ class Ratios(NamedTuple):
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             low, high = (middle, high) if np.median(apart / np.hypot(error, middle)) > 1 / ROBUST else (low, middle)
-        return math.exp(min(NormalDist().inv_cdf(1 - 0.025 / len(logs)) * low, 50.0)), math.exp(shift)
+        return math.exp(min(NormalDist().inv_cdf(1 - 0.025 / len(logs)) * low, MOST_LOG)), math.exp(shift)
 
 
 def ratios(a: Floats, b: Floats, *, alike: bool) -> Ratios:

@@ -324,6 +324,7 @@ def ratio(before: Level, after: Level, variance: float = 0.0, freedom: float = 0
     log, half = float(np.median(pairs)), half_width(before, after, variance, freedom)
     if not math.isfinite(log + half):
         return Estimate.unknown()
+    half = min(half, intervals.MOST_LOG)
     low, high = np.quantile(pairs, [_FEW_PAIRS, 1 - _FEW_PAIRS])
     return Estimate(math.exp(log), math.exp(min(log - half, low)), math.exp(max(log + half, high)))
 

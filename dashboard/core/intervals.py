@@ -186,6 +186,8 @@ def students_t(freedom: float, tail: float = 0.025) -> float:
     return math.sqrt(freedom) * math.tan(low)
 
 
+#: The logarithm of the largest factor that an interval or a noise has: where few values tell them, `exp` would overflow.
+MOST_LOG: Final = 50.0
 #: The collector whose device times are read between two events.
 BY_EVENTS: Final = "cuda_events"
 #: Collectors whose device times come from a trace. Both read the same records of the driver.

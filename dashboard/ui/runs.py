@@ -71,8 +71,16 @@ def data_dirs() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(folder.resolve() for folder in (*folders, store.LOCAL, store.RECORDED)))
 
 
-@st.cache_resource(show_spinner=False, ttl=3)
 def listing(folders: tuple[Path, ...]) -> Listing:
+    """The runs of the folders, see `_kept_listing`. Streamlit's cache raises KeyError where an entry expires between two of its looks at it."""
+    try:
+        return _kept_listing(folders)
+    except KeyError:
+        return _kept_listing(folders)
+
+
+@st.cache_resource(show_spinner=False, ttl=3)
+def _kept_listing(folders: tuple[Path, ...]) -> Listing:
     """Every run of the folders, folder by folder, the newest first. It is shared between sessions: never change it.
 
     The facts of a run are kept until its folder or its table `run` changes, so that a further look only reads modification
@@ -149,7 +157,7 @@ def _listing(
 def forget_listing() -> None:
     """Make the next page look at all runs again, because a run failed its check."""
     _listed.clear()
-    listing.clear()
+    _kept_listing.clear()
 
 
 #: Folder of a run -> the run, and its facts, or the error of reading them.

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
+from warpladder.dashboard.compare import levels
 from warpladder.dashboard.compare.between_runs import EqualCode, Spread
 from warpladder.dashboard.compare.changes import NotComparable, Options, Side, compare, sentence
 from warpladder.dashboard.compare.levels import Level, Medians, TimedCell, reading
@@ -343,3 +344,10 @@ def test_the_noise_of_two_variants_of_two_runs_is_that_of_equal_code_in_both() -
     (change,) = compare(Side(sides[0], OTHERS[0]), Side(sides[1], MINE)).changes
     assert change.same_source and change.noise < 1.01
     assert (change.verdict, change.shift) == ("slower", pytest.approx(1.002, abs=1e-3))
+
+
+def test_a_ratio_that_few_values_tell_has_a_wide_interval_and_no_error() -> None:
+    """The t of half a degree of freedom is in the hundreds: e to its power overflows."""
+    level = Level((7.0, 7.5, 8.0), 2.0, 0.25, 9)
+    found = levels.ratio(level, level)
+    assert found.value == 1 and 0 < found.low < 1e-20 and 1e20 < found.high < math.inf

@@ -116,7 +116,7 @@ def test_a_run_with_a_damaged_table_is_bad_and_hides_no_other(tmp_path: Path) ->
     content = bytearray(cases.read_bytes())
     content[4:-100] = bytes(len(content) - 104)
     cases.write_bytes(content)
-    found = runs.listing.__wrapped__((tmp_path,))  # type: ignore[attr-defined]
+    found = runs._kept_listing.__wrapped__((tmp_path,))  # type: ignore[attr-defined]
     assert (list(found.index), list(found.refused)) == (["good"], ["bad"])
     assert "cases.parquet" in found.bad[0].reason
 
@@ -156,5 +156,5 @@ def test_a_page_does_not_wait_long_for_a_look_at_known_runs(tmp_path: Path, monk
     monkeypatch.setattr(runs, "_look", slow)
     made_runs.write_host_run(tmp_path, "b", rounds=6)
     with no_hang(5):
-        assert list(runs.listing.__wrapped__((tmp_path,)).runs) == ["a"]
+        assert list(runs._kept_listing.__wrapped__((tmp_path,)).runs) == ["a"]
     goes_on.set()

@@ -12,6 +12,7 @@ from tests.dashboard.pages import choose_run, plotted, rows, run_of
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views.trust.query import verdict
 from warpladder.data import store
 from warpladder.data.names import Source
@@ -205,3 +206,16 @@ def test_a_dashboard_that_others_reach_changes_no_run(tmp_path: Path) -> None:
     finally:
         config.set_option("server.address", None)
     assert not app.button and "10.0.0.7" in app.info[0].value
+
+
+def test_a_listing_that_ends_while_it_is_looked_up_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([KeyError("its key"), "made again"])
+
+    def kept(folders: tuple[Path, ...]) -> object:
+        answer = next(answers)
+        if isinstance(answer, KeyError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(runs, "_kept_listing", kept)
+    assert runs.listing(()) == "made again"
