@@ -90,9 +90,8 @@ def test_devices() -> None:
     for a, b in rng.sample(_two_devices(), 3):
         of_a, of_b = displayed.loaded(a.id), displayed.loaded(b.id)
         workload = rng.choice(sorted(a.workloads & b.workloads))
-        for timing in rng.sample(
-            [each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES], 2
-        ):
+        timings = [each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES]
+        for timing in rng.sample(timings, min(len(timings), 2)):
             found = side_by_side.side_by_side(of_a, of_b, workload, timing)
             where = (workload, timing.scope, timing.cache)
             frame = of_devices.frame_of(found.pairs)
@@ -114,8 +113,11 @@ def test_sizes_of_two_devices() -> None:
     for a, b in rng.sample(_two_devices(), 2):
         of_a, of_b = displayed.loaded(a.id), displayed.loaded(b.id)
         workload = rng.choice(sorted(a.workloads & b.workloads))
-        timing = rng.choice([each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES])
-        case = rng.choice(side_by_side.side_by_side(of_a, of_b, workload, timing).cases)
+        timings = [each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES]
+        cases = [(timing, case) for timing in timings for case in side_by_side.side_by_side(of_a, of_b, workload, timing).cases]
+        if not cases:  # the two have none in common
+            continue
+        timing, case = rng.choice(cases)
         beside = partial(side_by_side.Beside, names=("A", "B"), devices=(a.info["device_name"], b.info["device_name"]), run="")
         series = str(charted_cases(of_a, workload).set_index("case").loc[case, "series"])
         sizes, sizes_of_b = (size_queries.sizes(data, workload, timing, series) for data in (of_a, of_b))

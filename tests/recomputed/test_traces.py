@@ -33,7 +33,7 @@ def _windows(run: Shipped, rng: random.Random) -> Iterator[tuple[Shown, Rules]]:
     for _ in range(4):
         long = (lanes.end_ns - lanes.begin_ns) // 10 ** rng.randint(0, 3)
         first = rng.randint(lanes.begin_ns, lanes.end_ns - long)
-        seen = visible(data.traces, lanes, first, first + long)
+        seen = visible(data.traces, lanes, first, first + long, int(run.info["device_count"] or 0))
         for frame, rules in ((gpu_table(seen), traces.GPUS), (kernel_table(seen, {}), traces.KERNELS)):
             yield Shown("timeline", run.id, f"window-{first}-{first + long}", "", ("", "", ""), frame), rules
 
