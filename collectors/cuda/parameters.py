@@ -8,11 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.cuda.compiler import CompiledModule
+from warpladder.data.words import counted
 from warpladder.workloads.api import Launch, TensorMap, WorkloadError
 
 _POINTER_BYTES: Final = 8
 _TENSOR_MAP_BYTES: Final = 128
-_KINDS: Final = {"f": "a floating-point number", "u": "an integer or a pointer", "": "a structure"}
+_KINDS: Final = {"f": "a floating-point number", "u": "an integer or a pointer", "": "a value"}
 #: Type of a parameter in PTX, such as `.u32`, and its elements where it is a structure. Source: PTX ISA, Kernel Function Parameters.
 _PARAMETER: Final = re.compile(r"\.([busf])(\d+)\b[^\[]*(?:\[(\d+)\])?")
 
@@ -59,7 +60,9 @@ def check(launches: Iterable[Launch], module: CompiledModule) -> None:
         gets = [(_name(value), _argument(value)) for value in launch.args]
         if len(takes) != len(gets):
             named = ", ".join(name for name, _ in gets) or "none"
-            counts = f"has {len(takes)} parameters, and the launch gives it {len(gets)} arguments ({named})"
+            counts = (
+                f"has {counted(len(takes), 'parameter')}, and the launch gives it {counted(len(gets), 'argument')} ({named})"
+            )
             raise WorkloadError(f"{launch.kernel} {counts}; name one for each parameter in args")
         for number, (parameter, (name, argument)) in enumerate(zip(takes, gets, strict=True), 1):
             if not parameter.takes(argument):

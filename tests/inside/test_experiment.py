@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.collectors.cuda import fake_cuda
+from tests.inside.test_ptx import assembled
 from warpladder.collectors import inside
-from warpladder.collectors.cuda import assembly, compiler, parameters
+from warpladder.collectors.cuda import compiler, parameters
 from warpladder.collectors.inside import ablation, ptx
 from warpladder.data.names import Work
 from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Workload, WorkloadError
@@ -77,7 +78,7 @@ def test_where_launches_break_the_process_their_threads_stand_for_the_time(exper
     assert found.longest is found.launches[2] and found._alike == 0
 
 
-@pytest.mark.skipif(assembly.problem() is not None, reason="needs nvJitLink or ptxas")
+@assembled
 def test_an_altered_kernel_gets_the_argument_that_switches_its_work_off(experiment: ModuleType) -> None:
     source = 'extern "C" __global__ void k(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }'
     launch = Launch("k", (1, 1, 1), (32, 1, 1), ("x", "y"))

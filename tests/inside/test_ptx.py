@@ -236,7 +236,9 @@ def test_marks_are_loops_and_barriers_or_those_that_the_source_names(summed: ptx
 
 # -- with an assembler ---------------------------------------------------------------------------------------------------------
 
-assembled = pytest.mark.skipif(assembly.problem() is not None, reason="needs nvJitLink or ptxas")
+assembled = pytest.mark.skipif(
+    assembly.problem() is not None, reason="needs nvJitLink, which the packages of the tests bring on Linux, or ptxas"
+)
 
 
 def mix(module: ptx.Module) -> Counter[str]:

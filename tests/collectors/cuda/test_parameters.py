@@ -51,13 +51,13 @@ def test_arguments_of_every_type_fit(kernel: str, arguments: tuple[Any, ...], mo
         ("plain", FITS[:2], "plain has 4 parameters, and the launch gives it 2 arguments (x, out); name one for each parameter in args"),
         ("plain", (*FITS, np.int32(1)), "has 4 parameters, and the launch gives it 5 arguments (x, out, np.int32(3), np.float32(2.0), np"),
         ("plain", (), "has 4 parameters, and the launch gives it 0 arguments (none)"),
-        ("nothing", ("x",), "nothing has 0 parameters, and the launch gives it 1 arguments (x)"),
+        ("nothing", ("x",), "nothing has 0 parameters, and the launch gives it 1 argument (x)"),
         ("plain", ("x", "out", np.int64(3), np.float32(2)), "parameter 3 is an integer or a pointer of 4 bytes, and args gives it np.int64(3),"),
         ("plain", ("x", "out", np.float32(2), np.int32(3)), "parameter 3 is an integer or a pointer of 4 bytes, and args gives it np.float32"),
         ("plain", ("x", "out", np.int32(3), np.int32(2)), "parameter 4 is a floating-point number of 4 bytes, and args gives it np.int32(2)"),
         ("plain", ("x", np.int32(3), "out", np.float32(2)), "parameter 2 is an integer or a pointer of 8 bytes, and args gives it np.int32(3)"),
-        ("every<3>", (EVERY[0], PAIR, *EVERY[2:]), "parameter 2 is a structure of 16 bytes, and args gives it"),
-        ("every<3>", (*EVERY[:2], "y", *EVERY[3:]), "parameter 3 is a structure of 128 bytes, and args gives it y, an integer or a pointer"),
+        ("every<3>", (EVERY[0], PAIR, *EVERY[2:]), "parameter 2 is a value of 16 bytes, and args gives it"),
+        ("every<3>", (*EVERY[:2], "y", *EVERY[3:]), "parameter 3 is a value of 128 bytes, and args gives it y, an integer or a pointer"),
     ],
 )  # fmt: skip
 def test_other_arguments_are_refused_in_a_line(
