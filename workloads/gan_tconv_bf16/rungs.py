@@ -128,99 +128,59 @@ def _skip_few_images(case: Case, config: Params) -> str | None:
 
 
 def _of_few_images(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """Pixels with zeros around them, but for the last layer's; `parts`: sums of the parts of the layer that has the most; and a counter."""
+    """Pixels, with zeros around them but for the last layer's."""
     pixels = _pixels(case)
     *inner, last = pixels
-    sums = max(
-        (parts * 4 * _rows_of_pixels(case, of) * of.out_channels for of, parts in _parts_of_layers(case) if parts > 1),
-        default=1,
-    )
-    return {
-        **{
-            name: Buffer(
-                (pixels[name].shape[0] + 2, pixels[name].shape[1] + 2, *pixels[name].shape[2:]), "bfloat16", zeroed=True
-            )
-            for name in inner
-        },
-        last: pixels[last],
-        "parts": Buffer((sums,)),
-        "next": Buffer((layers(case)[-1].number,), "int32", zeroed=True),
-    }
-
-
-def _rows_of_pixels(case: Case, layer: Layer) -> int:
-    """Rows of a layer's pixels, with the zeros between two lines of them."""
-    return ((layer.side - 1) * (layer.side + 2) + layer.side) * images_of(case)
-
-
-def _columns_of_rows(layer: Layer) -> int:
-    return 128 if layer.out_channels >= 128 else 64
-
-
-def _tiles_of_rows(case: Case, layer: Layer) -> int:
-    down, across = ceil_div(_rows_of_pixels(case, layer), _OF["kImages"]), ceil_div(layer.out_channels, _columns_of_rows(layer))
-    return 4 * down * across
-
-
-def _parts_of_layers(case: Case) -> Sequence[tuple[Layer, int]]:
-    """The layers in the middle, each with the blocks that share a tile: as many as there are multiprocessors for, each with a pair of steps."""
-    pairs = {of: 4 * ceil_div(of.channels, 2 * _OF["kChannels"]) for of in layers(case)[:-1]}
-    return [(of, max(1, min(MULTIPROCESSORS // _tiles_of_rows(case, of), least))) for of, least in pairs.items()]
+    padded = {name: (pixels[name].shape[0] + 2, pixels[name].shape[1] + 2, *pixels[name].shape[2:]) for name in inner}
+    return {**{name: Buffer(shape, "bfloat16", zeroed=True) for name, shape in padded.items()}, last: pixels[last]}
 
 
 def _few_images(case: Case, config: Params) -> Sequence[Launch]:
     images, channels, side = images_of(case), channels_of(case), side_of(case)
-    *_, last = layers(case)
-    launches = [
+    *middle, last = layers(case)
+    blocks = side**2 * channels // (_FEW["kDenseOutputs"] * _FEW["kDenseThreads"] // 32)
+    return [
+        launch("few_dense", blocks, _FEW["kDenseThreads"], "z", "w0", "bn0", "x0", images, channels, side),
+        *(_of_rows(case, layer, border=int(layer is not middle[-1])) for layer in middle),
         launch(
-            "few_dense",
-            side**2 * channels // _FEW["kDenseOutputs"],
-            _FEW["kDenseThreads"],
-            "z",
-            "w0",
-            "bn0",
-            "x0",
-            images,
-            channels,
-            side,
-        )
+            *(
+                "few_colours",
+                ceil_div(last.side**2 * images, _FEW["kLastPixels"]),
+                _FEW["kLastThreads"],
+                "x3",
+                "w4",
+                "b4",
+                "images",
+            ),
+            *(last.side, images, last.channels),
+            shared_bytes=ceil_div(last.channels, 32) * _FEW["kNeighbours"] * 64 * 16,
+            early=True,
+        ),
     ]
-    for layer, parts in _parts_of_layers(case):
-        launches += _of_rows(case, layer, parts, is_last=layer.number + 1 == last.number)
-    return [*launches, _last(case, last)]
 
 
-def _of_rows(case: Case, layer: Layer, parts: int, *, is_last: bool) -> Sequence[Launch]:
-    """The product of a layer in the middle, and the launch that adds its parts. The last layer takes pixels without zeros around them."""
-    n, images, columns = layer.number, images_of(case), _columns_of_rows(layer)
+def _of_rows(case: Case, layer: Layer, border: int) -> Launch:
+    """The product of a layer in the middle. `border`: its outputs have zeros around them."""
+    n, images, columns = layer.number, images_of(case), 128 if layer.out_channels >= 128 else 64
+    rows = ((layer.side - 1) * (layer.side + 2) + layer.side) * images  # with the zeros between two lines of pixels
+    tiles = 4 * ceil_div(rows, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
+    parts = _parts(tiles, 4 * ceil_div(layer.channels, 2 * _OF["kChannels"]))
+    sums_bytes = 4 * _OF["kImages"] * (columns + 8) if parts > 1 else 0
     stage_bytes = _OF["kRowBytes"] * (_OF["kImages"] + columns)
-    stages, alone = _SHARED_BYTES // stage_bytes, parts == 1
-    maps = (
+    stages = (_SHARED_BYTES - sums_bytes) // stage_bytes
+    return launch(
+        *(template("row_product", columns, stages, parts), tiles * parts, _block()),
         TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, ((layer.side + 2) ** 2 * images, layer.channels)),
         TensorMap(f"w{n}", _box(columns), 128, (_TAPS * layer.out_channels, layer.channels)),
+        *(f"bn{n}", f"b{n}", f"x{n}", layer.side, images, _words(layer.channels), layer.out_channels, border),
+        shared_bytes=stages * stage_bytes + sums_bytes + ALIGNMENT_BYTES,
+        early=True,
     )
-    product = launch(
-        *(template("row_product", columns, stages, alone), _tiles_of_rows(case, layer) * parts, _block()),
-        *(
-            *maps,
-            f"bn{n}",
-            f"b{n}",
-            f"x{n}",
-            "parts",
-            layer.side,
-            images,
-            _words(layer.channels),
-            layer.out_channels,
-            int(not is_last),
-            parts,
-        ),
-        shared_bytes=stages * stage_bytes + ALIGNMENT_BYTES,
-    )
-    if alone:
-        return [product]
-    grid = (ceil_div(_rows_of_pixels(case, layer) * layer.out_channels // 8, _FEW["kAdders"]), 4)
-    args = ("parts", f"bn{n}", f"b{n}", f"x{n}", layer.side, images, layer.out_channels, int(not is_last), parts)
-    return [product, launch("add_parts", grid, _FEW["kAdders"], *args)]
+
+
+def _parts(tiles: int, pairs: int) -> int:
+    """Blocks that share a tile: as many as there are multiprocessors for and as a cluster may have, each with one of the fewest pairs of steps."""
+    return max(parts for parts in (1, 2, 4, 8) if parts == 1 or parts <= min(MULTIPROCESSORS // tiles, pairs))
 
 
 def _pad(case: Case) -> Launch:
