@@ -249,7 +249,8 @@ __device__ __forceinline__ float quick_tanh(float x) { return 1.0f - __fdividef(
 __global__ void __launch_bounds__(kLastThreads)
     few_colours(const unsigned short* __restrict__ in, const unsigned short* __restrict__ w, const float* __restrict__ bias,
                 unsigned short* __restrict__ out, int side, int images, int channels) {
-  extern __shared__ uint4 weights[];  // [chunk of 32 channels][neighbour][eight columns][lane]
+  extern __shared__ char memory[];
+  auto* weights = reinterpret_cast<uint4*>(memory);  // [chunk of 32 channels][neighbour][eight columns][lane]
   const int lane = threadIdx.x % 32, group = lane / 4, t = lane % 4, chunks = (channels + 31) / 32;
   for (int n = threadIdx.x; n < chunks * kNeighbours * 64; n += kLastThreads) {
     const int neighbour = n / 64 % kNeighbours, chunk = n / 64 / kNeighbours, column = n / 32 % 2 * 8 + group;
