@@ -145,15 +145,14 @@ def _compiled(file: Path, variant: CudaVariant, names: Sequence[str], architectu
         return compiler.compile_variant(variant, names, architecture)
     except compiler.CompileError as error:
         hint = "; nvcc -cubin compiles sources with code of the host, and this command reads its .cubin"
-        raise Error(_first_error(file, str(error)) + hint) from error
+        raise Error(f"{file}: does not compile: {_first_error(file, str(error))}{hint}") from error
 
 
 def _first_error(file: Path, message: str) -> str:
     """The first line of the compiler's log that has an error."""
     lines = message.removeprefix(f"{file.name} does not compile for ").splitlines()
     lines[0] = lines[0].partition(": ")[2]
-    first = next((line for line in lines if "error" in line), lines[0])
-    return f"{file}: does not compile: {first.strip()}"
+    return next((line for line in lines if "error" in line), lines[0]).strip()
 
 
 def _check_expressions(
@@ -163,7 +162,13 @@ def _check_expressions(
         try:
             compiler.compile_variant(variant, [expression], architecture)
         except compiler.CompileError as error:
+            if _PLACE_OF_NAMES not in str(error):
+                raise Error(f"{file}: {expression} does not compile: {_first_error(file, str(error))}") from error
             raise Error(f"{file}: no kernel {expression}; {_known(known)}, and templates with their arguments") from error
+
+
+#: Where NVRTC's log places errors of a name expression, and not of what it names.
+_PLACE_OF_NAMES: Final = "__nv_name_map"
 
 
 def _known(names: Collection[str]) -> str:

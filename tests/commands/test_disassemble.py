@@ -213,6 +213,13 @@ def test_a_kernel_that_is_not_there_is_refused_with_those_that_are(source: Path)
 
 
 @needs_nvdisasm
+def test_a_template_whose_instance_does_not_compile_has_the_message_of_the_compiler(source: Path) -> None:
+    source.write_text("template <int N> __global__ void many(float* x) { float own[N]; x[0] = own[0]; }\n")
+    assert "own.cu: many<0> does not compile: own.cu(1): error: " in refused(source, "--kernel", "many<0>")
+    assert "own.cu: no kernel many<Absent>;" in refused(source, "--kernel", "many<Absent>")
+
+
+@needs_nvdisasm
 def test_a_source_of_templates_alone_asks_for_a_name(source: Path) -> None:
     source.write_text("template <int N> __global__ void many(float* x) { x[0] += N; }\n")
     assert "has no kernel that is no template; name one, such as --kernel" in refused(source)
