@@ -165,15 +165,14 @@ def _of_rows(case: Case, layer: Layer, border: int) -> Launch:
     rows = ((layer.side - 1) * (layer.side + 2) + layer.side) * images  # with the zeros between two lines of pixels
     tiles = 4 * ceil_div(rows, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
     parts = _parts(tiles, 4 * ceil_div(layer.channels, 2 * _OF["kChannels"]))
-    sums_bytes = 4 * _OF["kImages"] * (columns + 8) if parts > 1 else 0
     stage_bytes = _OF["kRowBytes"] * (_OF["kImages"] + columns)
-    stages = (_SHARED_BYTES - sums_bytes) // stage_bytes
+    stages = _SHARED_BYTES // 2 // stage_bytes  # two blocks fit a multiprocessor
     return launch(
-        *(template("row_product", columns, stages, parts), tiles * parts, _block()),
+        *(template("row_product", columns, stages, parts), tiles * parts, _FEW["kRowThreads"]),
         TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, ((layer.side + 2) ** 2 * images, layer.channels)),
         TensorMap(f"w{n}", _box(columns), 128, (_TAPS * layer.out_channels, layer.channels)),
         *(f"bn{n}", f"b{n}", f"x{n}", layer.side, images, _words(layer.channels), layer.out_channels, border),
-        shared_bytes=stages * stage_bytes + sums_bytes + ALIGNMENT_BYTES,
+        shared_bytes=stages * stage_bytes + ALIGNMENT_BYTES,
         early=True,
     )
 

@@ -10,7 +10,6 @@
 #include "warpgroups.cuh"
 #include "../../hopper_clusters.cuh"
 #include "../../hopper_early.cuh"
-#include "../../ptx_bf16.cuh"
 
 // Pixels [y][x][image][channel] with zeros around them, as rows of a matrix. The rows of the pixels lie between `first` and `first + count`, with those
 // of zeros among them.
@@ -146,39 +145,78 @@ __device__ __forceinline__ void add_and_store(SharedSums<columns>& shared, const
   cluster_sync();  // no block ends while others read its sums
 }
 
-// A layer in the middle. `parts`: blocks of a cluster, which share the steps of a tile.
+// Both operands come from shared memory, which leaves room in the registers for the blocks of the next launch.
+template <class Tile, int stages>
+__device__ __forceinline__ void multiply_rows(SumsOf<Tile>& sums, Stage<Tile::columns>* stage, Pipeline<stages>& pipeline, int steps) {
+  Ring<stages> ring;
+  int previous = -1;
+#pragma unroll 1
+  for (; steps > 0; --steps, ring.next()) {
+    auto& now = stage[ring.stage];
+    mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
+    const unsigned long long pixels = wgmma_operand(now.pixels + threadIdx.x / 128 * (64 * kDepth)), weights = wgmma_operand(now.weights);
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kRowBytes / 32; ++i) wgmma(Bf16{}, sums[0], pixels + 2 * i, weights + 2 * i, true);
+    wgmma_commit();
+    wgmma_wait<1>();
+    if (previous >= 0) pipeline.release(previous);
+    previous = ring.stage;
+  }
+  wgmma_wait<0>();
+  wgmma_keep(sums[0]);
+}
+
+constexpr int kRowThreads = kConsumers + 32;  // with a warp that fetches
+
+// A layer in the middle. `parts`: blocks of a cluster, which share the steps of a tile. Two blocks fit a multiprocessor, so that those of the next
+// layer fetch their first weights while this one computes.
 template <int columns, int stages, int parts>
-__global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
+__global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kRowThreads, 2)
     row_product(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap w, const float* __restrict__ bn,
                 const float* __restrict__ bias, unsigned short* __restrict__ out, int side, int images, int words, int out_channels, int border) {
   using Tile = RowTile<columns>;
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Pipeline<stages> pipeline;
+  __shared__ Mbarrier done;  // all warps have read all stages
   __shared__ Scales scales;
   let_next_launch_start();
   const Sizes sizes = {side, images, words, out_channels, 0, 0};
   const Padded of = {side, images};
   const Tile tile(blockIdx.x, of, sizes, parts);
   scales.load(bn, bias, out_channels);
+  if (threadIdx.x == 0) mbarrier_init(&done, kConsumers / 32);
   pipeline.init(kConsumers / 32);
 
   if (threadIdx.x >= kConsumers) {
-    give_registers<kOfProducers>();
     if (threadIdx.x == kConsumers) fetch_rows(stage, pipeline, tile, of, sizes, in, w);
     return;
   }
 
-  take_registers<kOfConsumers>();
-  Layer<Tile, stages> layer = {stage, pipeline, WgmmaRows(threadIdx.x)};
   SumsOf<Tile> sums = {};
-  layer.multiply(sums, tile, words);
-  const OutputsOfRows<columns> outputs = {tile, of, layer.rows, out, out_channels, border};
-  if constexpr (parts == 1)
-    store_outputs<Tile>(sums, tile.first_column, layer.rows, scales, outputs);
-  else
-    add_and_store<columns, parts>(*reinterpret_cast<SharedSums<columns>*>(stage + stages), sums, scales, outputs);
+  multiply_rows<Tile>(sums, stage, pipeline, tile.end_step - tile.first_step);
+  const WgmmaRows rows(threadIdx.x);
+  const OutputsOfRows<columns> outputs = {tile, of, rows, out, out_channels, border};
+  if constexpr (parts == 1) {
+    store_outputs<Tile>(sums, tile.first_column, rows, scales, outputs);
+  } else {
+    auto& shared = *reinterpret_cast<SharedSums<columns>*>(stage);
+    static_assert(sizeof shared <= stages * sizeof(Stage<columns>), "sums take the place of the stages");
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(&done);
+    mbarrier_wait(&done, 0);
+    add_and_store<columns, parts>(shared, sums, scales, outputs);
+  }
 }
+
+// sums += a * b as mma_m16n8k16_bf16 of ptx_bf16.cuh, which cannot stand beside hopper_bf16.cuh. The tests' emulator has its own function of this name.
+#ifndef WARPLADDER_EMULATOR
+__device__ __forceinline__ void mma_m16n8k16_bf16(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
 
 // The dense layer: a warp has 16 outputs of all images, 16 images at a time. A lane's four neighbours along k are its fragments of a step of 16:
 // which number stands where along k is all the same, if it does in both operands.

@@ -7,6 +7,7 @@
 #define GAN_TCONV_BF16_WARPGROUPS
 
 #include "../../hopper.cuh"
+#include "../../hopper_bf16.cuh"
 #include "../../hopper_low_precision.cuh"
 #include "../../gan_tconv/kernels/output_tiles.cuh"
 #include "../../gemm_bf16/kernels/pad.cuh"
@@ -164,25 +165,33 @@ struct Layer {
   const WgmmaRows rows;
   Ring<stages> ring;
 
-  // Adds all steps of the inputs of a kind, and of those after. One step is under way while the next is waited for.
+  // Adds all steps of the inputs of a kind, and of those after. Of the first kind, which most are of, one step is under way while the next is waited
+  // for; with two under way in the others too, ptxas has too few registers and lets none overlap.
   template <int kind = 0>
   __device__ __forceinline__ void multiply(SumsOf<Tile>& sums, const Tile& tile, int words) {
     constexpr int kFirst = Tile::first_output(kind) * kParts<Tile>, kCount = Tile::outputs_of(kind) * kParts<Tile>;
+    unsigned pixels[2][16];  // of two steps, taking turns
     int previous = -1;
 #pragma unroll 1
-    for (int steps = tile.steps(kind, words); steps > 0; --steps, ring.next()) {
-      auto& now = stage[ring.stage];
-      mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
-      const unsigned long long pixels = wgmma_operand(now.pixels + threadIdx.x / 128 * (64 * kDepth)), weights = wgmma_operand(now.weights);
-      wgmma_fence();
+    for (int steps = tile.steps(kind, words); steps > 0; steps -= 2) {
 #pragma unroll
-      for (int i = 0; i < kRowBytes / 32; ++i)
+      for (int turn = 0; turn < 2; ++turn) {
+        auto& now = stage[ring.stage];
+        mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
 #pragma unroll
-        for (int n = 0; n < kCount; ++n) wgmma(Bf16{}, sums[kFirst + n], pixels + 2 * i, weights + n * kNext<Tile> + 2 * i, true);
-      wgmma_commit();
-      wgmma_wait<1>();
-      if (previous >= 0) pipeline.release(previous);
-      previous = ring.stage;
+        for (int i = 0; i < 16; ++i) pixels[turn][i] = __float_as_uint(rows.load(now.pixels, i / 4, i % 4));
+        const unsigned long long weights = wgmma_operand(now.weights);
+        wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < kDepth / 8; ++i)
+#pragma unroll
+          for (int n = 0; n < kCount; ++n) wgmma_bf16(sums[kFirst + n], pixels[turn] + 4 * i, weights + n * kNext<Tile> + 2 * i);
+        wgmma_commit();
+        wgmma_wait<kind == 0 ? 1 : 0>();
+        if (previous >= 0) pipeline.release(previous);
+        previous = ring.stage;
+        ring.next();
+      }
     }
     wgmma_wait<0>();
 #pragma unroll
