@@ -11,6 +11,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.data import store
+from warpladder.data.kernel_names import function_name
 from warpladder.data.names import BROKE, DONE_TWICE, Experiment, Fact, Work
 from warpladder.data.naming import CellName
 
@@ -142,8 +143,9 @@ class Inside:
 
     @property
     def kernel(self) -> str:
-        """The kernel that was looked into."""
-        return str(self._rows[0]["kernel"])
+        """The kernel that was looked into, by its function where it is a symbol of C++ or Numba."""
+        name = str(self._rows[0]["kernel"])
+        return function_name(name) if name.startswith("_Z") else name
 
     @property
     def part(self) -> float:

@@ -129,6 +129,11 @@ def test_the_sentence_has_the_time_without_the_work_and_what_to_try() -> None:
     ).replace(" us", " µs")
 
 
+def test_a_symbol_of_numba_is_named_by_its_function() -> None:
+    symbol = "_ZN8__main__4blurB2v1B22cw51cXTLSUwv1sDUaKthqaE5ArrayIfLi2E1C7mutable7alignedEx"
+    assert Inside([{**each, "kernel": symbol} for each in rows_of()]).about == "__main__::blur"
+
+
 def test_a_kernel_that_nothing_explains_is_no_guess() -> None:
     assert text.sentence(Inside(rows_of(row("without", LOADS, 39_000)))).startswith("No class of work explains 10% of the time")
 
