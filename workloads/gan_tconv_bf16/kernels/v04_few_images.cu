@@ -8,6 +8,7 @@
 // Source: Own work.
 
 #include "warpgroups.cuh"
+#include "../../hopper_cluster_stores.cuh"
 #include "../../hopper_clusters.cuh"
 #include "../../hopper_early.cuh"
 
@@ -58,6 +59,9 @@ struct RowTile {
   }
 };
 
+// Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+
 // One thread: asks for the steps of a tile. Weights of the first stages are under way before the launch before has written the pixels.
 template <class Tile, int stages>
 __device__ __forceinline__ void fetch_rows(Stage<Tile::columns>* stage, Pipeline<stages>& pipeline, const Tile& tile, const Padded& of,
@@ -79,6 +83,7 @@ __device__ __forceinline__ void fetch_rows(Stage<Tile::columns>* stage, Pipeline
   };
   const int ahead = min(tile.first_step + stages, tile.end_step);
   for (int step = tile.first_step; step < ahead; ++step) fetch(step, true, false);
+  prefetch_map(in);
   wait_for_launch_before();
   ring = {};
   for (int step = tile.first_step; step < tile.end_step; ++step) fetch(step, step >= ahead, true);
@@ -142,7 +147,8 @@ __device__ __forceinline__ void add_and_store(SharedSums<columns>& shared, const
     if (unsigned short* to = outputs.at(row, tile.first_column + column))
       *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
   }
-  cluster_sync();  // no block ends while others read its sums
+  cluster_arrive_relaxed();  // no block ends while others read its sums
+  cluster_wait();
 }
 
 // Both operands come from shared memory, which leaves room in the registers for the blocks of the next launch.
@@ -169,10 +175,10 @@ __device__ __forceinline__ void multiply_rows(SumsOf<Tile>& sums, Stage<Tile::co
 
 constexpr int kRowThreads = kConsumers + 32;  // with a warp that fetches
 
-// A layer in the middle. `parts`: blocks of a cluster, which share the steps of a tile. Two blocks fit a multiprocessor, so that those of the next
+// A layer in the middle. `parts`: blocks of a cluster, which share the steps of a tile. Where two blocks fit a multiprocessor, those of the next
 // layer fetch their first weights while this one computes.
-template <int columns, int stages, int parts>
-__global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kRowThreads, 2)
+template <int columns, int stages, int parts, int blocks>
+__global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kRowThreads, blocks)
     row_product(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap w, const float* __restrict__ bn,
                 const float* __restrict__ bias, unsigned short* __restrict__ out, int side, int images, int words, int out_channels, int border) {
   using Tile = RowTile<columns>;
@@ -194,6 +200,7 @@ __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kRowThreads, 2)
     return;
   }
 
+  wait_for_launch_before();  // as the pixels do, and without a warp that asks for them all the time
   SumsOf<Tile> sums = {};
   multiply_rows<Tile>(sums, stage, pipeline, tile.end_step - tile.first_step);
   const WgmmaRows rows(threadIdx.x);
