@@ -6,7 +6,8 @@ runs; else copies alone, if copies or sets run; else idle by its cause. So the c
 up to those of the profile.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -68,16 +69,27 @@ class DeviceWork:
         return len(self.start)
 
     def __getitem__(self, rows: npt.NDArray[Any]) -> "DeviceWork":
-        return DeviceWork(**{name: value if name == "names" else value[rows] for name, value in vars(self).items()})
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        return DeviceWork(**{name: value if name == "names" else value[rows] for name, value in columns.items()})
 
     def place_of(self, name: str) -> int:
         """The index of a name; `NONE` where no work has it."""
         return self.names.index(name) if name in self.names else NONE
 
-    @property
+    @cached_property
     def stream_code(self) -> Int64s:
         """A number for the stream of each: a stream is one of a process and a device."""
         return ordered(self.process, self.device, self.stream)
+
+    @cached_property
+    def launched_at(self) -> Int64s:
+        """When each was launched, see `iterations.launch_times`."""
+        return launch_times(self.start, self.stream_code, self.launch_start, self.launched)
+
+    @cached_property
+    def timeline(self) -> "Timeline":
+        """The timeline of the rank, if there is any work."""
+        return Timeline(self)
 
 
 #: Causes of gaps, by their numbers in `gaps`.
@@ -197,7 +209,7 @@ def breakdown(work: DeviceWork) -> dict[str, int]:
     """Return the columns of `ranks` that break time down. Busy time and the idle times add up to the span."""
     if not len(work):
         return dict.fromkeys(_BREAKDOWN, 0)
-    line = Timeline(work)
+    line = work.timeline
     return {name: int(values[0]) for name, values in line.breakdown(np.array([line.begin]), np.array([line.end])).items()}
 
 
@@ -207,10 +219,9 @@ def iteration_rows(work: DeviceWork, steps: Steps) -> list[dict[str, Any]]:
     An iteration lasts on the devices until all work that was launched before its end has ended. It begins with the first work that was
     launched in it, but not before the work that was launched earlier has ended. So no two overlap, and each nanosecond has one class.
     """
-    when = launched_at(work)
-    place = steps.at(when)
-    begin, end = on_devices(work, steps, when, place)
-    times = Timeline(work).breakdown(begin, end) if len(work) else dict.fromkeys(_BREAKDOWN, np.zeros(len(steps), np.int64))
+    place = steps.at(work.launched_at)
+    begin, end = on_devices(work, steps)
+    times = work.timeline.breakdown(begin, end) if len(work) else dict.fromkeys(_BREAKDOWN, np.zeros(len(steps), np.int64))
     columns = {
         "iteration": steps.number,
         "start_ns": steps.start,
@@ -226,9 +237,10 @@ def iteration_rows(work: DeviceWork, steps: Steps) -> list[dict[str, Any]]:
     return rows
 
 
-def on_devices(work: DeviceWork, steps: Steps, when: Int64s, place: Int64s) -> tuple[Int64s, Int64s]:
+def on_devices(work: DeviceWork, steps: Steps) -> tuple[Int64s, Int64s]:
     """Return from when to when each iteration lasts on the devices; two equal times for one without work."""
     # Iteration k has number 2k + 1 here, and the work that is launched between k - 1 and k has 2k.
+    when, place = work.launched_at, steps.at(work.launched_at)
     turn = np.where(place != NONE, 2 * place + 1, 2 * np.searchsorted(steps.start, when, side="right"))
     count = 2 * len(steps) + 1
     last, first = np.full(count, work.start.min(initial=0)), np.full(count, np.iinfo(np.int64).max)
@@ -237,10 +249,6 @@ def on_devices(work: DeviceWork, steps: Steps, when: Int64s, place: Int64s) -> t
     last = np.maximum.accumulate(last)
     end = last[1::2]
     return np.minimum(np.maximum(last[:-1:2], first[1::2]), end), end
-
-
-def launched_at(work: DeviceWork) -> Int64s:
-    return launch_times(work.start, work.stream_code, work.launch_start, work.launched)
 
 
 def device_work(run: store.Run) -> DeviceWork:

@@ -116,7 +116,7 @@ def import_job(
     with open_writer(data_dir, started, label, _COMPRESSION_LEVEL) as writer:
         runs = {each.rank: written(folder_of(folder, each.rank)) for each in good if each.rank is not None}
         _write_tables(writer, folder, done, notes)
-        tell({rank: run.table("diagnostics").to_dict("records") for rank, run in runs.items()}, notes)
+        tell({rank: run.records("diagnostics") for rank, run in runs.items()}, notes)
         writer.append("run", [_run_row(writer.run_id, request, runs, started)])
         writer.append("diagnostics", notes.finish())
         (folder / FOLDER).rename(writer.staging.tables / FOLDER)

@@ -53,9 +53,14 @@ def _parts(collectives: pa.Table, column: str) -> tuple[Int64s, Int64s]:
     """The rows of calls that send or receive, in the order of their starts, once for each rank of the other side, and these ranks."""
     code, texts = coded(collectives[column].fill_null(""))
     lists = [peers_of(text) for text in texts]
-    count = np.array([len(each) for each in lists], np.int64)[code] if len(code) else np.empty(0, np.int64)
+    lengths, peers = (
+        np.array([len(each) for each in lists], np.int64),
+        np.array([rank for each in lists for rank in each], np.int64),
+    )
+    count = lengths[code]
     row = np.repeat(np.arange(len(code)), count)
-    peer = np.concatenate([np.empty(0, np.int64), *(np.array(lists[each], np.int64) for each in code.tolist())])
+    first = (np.cumsum(lengths) - lengths)[code] - (np.cumsum(count) - count)
+    peer = peers[first[row] + np.arange(len(row))]
     order = np.argsort(integers(collectives["start_ns"])[row], kind="stable")
     return row[order], peer[order]
 

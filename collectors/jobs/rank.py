@@ -17,7 +17,7 @@ from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import Part
 from warpladder.data import job_tables, schema, store
-from warpladder.data.arrays import NONE, Bools, Int64s, integers, ordered
+from warpladder.data.arrays import NONE, Bools, Int64s, integers, numbered
 from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
 from warpladder.data.timeline import (
@@ -26,14 +26,12 @@ from warpladder.data.timeline import (
     MEMORY,
     WAITING,
     DeviceWork,
-    Timeline,
     breakdown,
     by_start,
     calls_ns,
     device_work,
     gaps,
     iteration_rows,
-    launched_at,
     on_devices,
 )
 from warpladder.errors import Error
@@ -190,7 +188,7 @@ _DELAYED_NS: Final = 100_000
 
 def device_rows(work: DeviceWork) -> list[dict[str, int]]:
     """Return the rows of `rank_devices` without the rank."""
-    return Timeline(work).by_device() if len(work) else []
+    return work.timeline.by_device() if len(work) else []
 
 
 def rank_columns(work: DeviceWork) -> dict[str, int]:
@@ -198,8 +196,7 @@ def rank_columns(work: DeviceWork) -> dict[str, int]:
     start, launch_start, launch_end = (column[work.launched] for column in (work.start, work.launch_start, work.launch_end))
     is_kernel = work.kind[work.launched] != MEMORY
     lasts, delay = launch_end - launch_start, np.maximum(start - launch_end, 0)
-    call = ordered(work.process[work.launched], work.correlation[work.launched])
-    first = np.unique(call, return_index=True)[1]
+    first = numbered(work.process[work.launched], work.correlation[work.launched])[1]
     return {
         "launches": len(start),
         "launch_ns": int(lasts[first].sum()),
@@ -216,8 +213,7 @@ def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64
         iteration: of each collective or message, `NONE` for none.
         start, end: its times.
     """
-    when = launched_at(work)
-    begins, ends = on_devices(work, steps, when, steps.at(when))
+    begins, ends = on_devices(work, steps)
     place = np.searchsorted(steps.number, iteration)
     known = (iteration != NONE) & (place < len(steps))
     place = np.where(known, place, 0)
@@ -229,7 +225,7 @@ def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64
     begin = np.maximum(start, begins[place]) if len(steps) else start
     # What another call has begun before the iteration does counts from there on.
     stop = np.maximum(stop, begin)
-    line = Timeline(work)
+    line = work.timeline
     whole, after = (line.breakdown(np.minimum(since, stop), stop) for since in (begin, np.maximum(end, begin)))
 
     def local(times: dict[str, Int64s]) -> Int64s:
@@ -248,7 +244,7 @@ def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64
 def kernel_rows(work: DeviceWork, steps: Steps) -> pa.Table:
     """Return the rows of `rank_kernels` without the rank, in the order of iteration, name and kind; first those outside of all."""
     names, kinds_ = max(len(work.names), 1), len(job_tables.WORK_KINDS)
-    group = ((steps.at(launched_at(work)) - NONE) * names + work.name) * kinds_ + work.kind
+    group = ((steps.at(work.launched_at) - NONE) * names + work.name) * kinds_ + work.kind
     order = np.argsort(group, kind="stable")
     group, lasts = group[order], (work.end - work.start)[order]
     heads = np.flatnonzero(_first_of_each(group))

@@ -43,7 +43,9 @@ def add_tables(run: Path, tables: Mapping[str, Rows]) -> None:
     for name, rows in tables.items():
         table = conform(name, rows)
         if table.num_rows:
-            pq.write_table(table, run / f"{name}{SUFFIX}", compression="zstd")
+            pq.write_table(
+                table, run / f"{name}{SUFFIX}", compression="lz4"
+            )  # of zstd, a column takes longer to begin than to write
 
 
 def any_rank_has(job: Run, name: str) -> bool:
@@ -60,7 +62,10 @@ def joined(job: Path, ranks: Sequence[int], name: str) -> pa.Table:
     """A table of several ranks, rank by rank. Its texts are dictionaries, since ranks have the same texts."""
     texts = [field.name for field in schema.TABLES[name].arrow if pa.types.is_string(field.type)]
     files = (folder_of(job, rank) / f"{name}{SUFFIX}" for rank in ranks)
-    tables = [pq.read_table(file, read_dictionary=texts) for file in files if file.exists()]
+    tables = []
+    for file in (each for each in files if each.exists()):
+        with pq.ParquetFile(file, read_dictionary=texts, pre_buffer=False) as parquet:
+            tables.append(parquet.read(use_threads=False))  # to start threads takes longer than to read a short table
     if not tables:
         return schema.TABLES[name].arrow.empty_table()
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()

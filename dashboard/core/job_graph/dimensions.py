@@ -24,18 +24,20 @@ def pieces_by_dimension(graph: JobGraph) -> dict[str, Bools]:
     """The pieces of each dimension of the grid of ranks: by the program's own names of groups, else by what they do and which ranks they have."""
     pieces = graph.pieces
     groups = pieces["group_ranks"].fillna("").astype(str)
-    names = pd.Series("", index=pieces.index)
-    for (title, ranks, message, kind), own in pieces.groupby(
+    of_pieces = pieces.groupby(
         [
             pieces["group_title"].fillna(""),
             groups,
             pieces["sends_to"].notna() | pieces["receives_from"].notna(),
             pieces["collective"].fillna(""),
         ]
-    ):
+    )
+    every, chosen = set(groups.unique()), dict[str, Bools]()
+    for (title, ranks, message, kind), own in of_pieces:
         if kind or message:
-            names[own.index] = _dimension(str(title), str(ranks), bool(message), str(kind), set(groups))
-    return {str(name): (names == name).to_numpy(bool) for name in sorted(names.unique()) if name}
+            name = _dimension(str(title), str(ranks), bool(message), str(kind), every)
+            chosen.setdefault(name, np.zeros(len(pieces), np.bool_))[own.index] = True
+    return dict(sorted(chosen.items()))
 
 
 def _dimension(title: str, ranks: str, message: bool, kind: str, every: set[str]) -> str:

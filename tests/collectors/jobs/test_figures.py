@@ -160,8 +160,8 @@ def test_work_belongs_to_the_iteration_of_its_launch() -> None:
         kernel(150, 160, (99, 150)),
         kernel(401, 405, (399, 400)),
     )
-    assert steps.numbers_at(timeline.launched_at(work)).tolist() == [3, 4, -1, -1, 5]
-    assert NO_STEPS.numbers_at(timeline.launched_at(work)).tolist() == [-1] * 5
+    assert steps.numbers_at(work.launched_at).tolist() == [3, 4, -1, -1, 5]
+    assert NO_STEPS.numbers_at(work.launched_at).tolist() == [-1] * 5
 
 
 def test_work_without_a_launch_was_launched_as_the_work_before_it_on_its_stream() -> None:
@@ -177,7 +177,7 @@ def test_work_without_a_launch_was_launched_as_the_work_before_it_on_its_stream(
         kernel(150, 160),  # of another GPU, where stream 7 is another one
         device=(0, 0, 0, 0, 0, 0, 0, 1),
     )
-    assert steps.numbers_at(timeline.launched_at(work)).tolist() == [-1, 3, 3, 4, 4, 3, -1, 3]
+    assert steps.numbers_at(work.launched_at).tolist() == [-1, 3, 3, 4, 4, 3, -1, 3]
 
 
 def test_an_iteration_lasts_until_its_work_has_ended_and_has_a_row_without_any() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from warpladder.dashboard.core.replay import Contradiction, replay
+from warpladder.dashboard.core.replay import Contradiction, _one_by_one, _turns, replay
 
 
 def at(*events: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -24,3 +24,18 @@ def test_the_own_time_of_an_event_delays_what_waits_for_it() -> None:
 def test_events_that_wait_for_each_other_are_a_contradiction() -> None:
     with pytest.raises(Contradiction):
         replay(np.zeros((3, 1)), [(at(1, 2), at(2, 1), 0.0)])
+
+
+def test_events_that_happen_at_once_happen_as_one_by_one() -> None:
+    random = np.random.default_rng(3)
+    events, changes = 4_000, 3
+    effect = np.repeat(np.arange(50, events), 3)
+    cause = effect - random.integers(1, 51 + (effect - 50) // 2)
+    own, delay = random.normal(size=(events, changes)), random.normal(size=(len(effect), changes))
+    shuffled = random.permutation(len(effect))
+    waits = [(effect[part], cause[part], delay[part]) for part in np.array_split(shuffled, 2)]
+    assert _turns(effect, cause, events) is not None  # so that they are executed at once
+    assert np.array_equal(replay(own, waits), _one_by_one(own, effect, cause, delay))
+    endless = (np.append(effect, 50), np.append(cause, events - 1), 0.0)
+    with pytest.raises(Contradiction):
+        replay(own, [endless])
