@@ -137,6 +137,8 @@ def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -
         (["runs"], {"pandas", "pydantic", "rich"}),
         (["doctor"], {"pandas", "pyarrow", "pydantic", "numpy"}),
         (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "warpladder.collectors.core.recorder"}),
+        (["record", "absent.py"], {"pandas", "pydantic", "rich", "numba", "warpladder.dashboard.core"}),
+        (["record", "absent.py", "--against", "absent"], {"pandas", "pydantic", "rich", "numba", "warpladder.dashboard.core"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -1,6 +1,6 @@
 """Cells, and the status of each, merged over all numbers of ranks and all processes of a run."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from warpladder.data import schema
 
 Row = dict[str, Any]
+RowDicts = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

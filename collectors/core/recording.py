@@ -16,12 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.core import trust
-from warpladder.collectors.core.cells import Cell, Results, result_row
+from warpladder.collectors.core.cells import Cell, Results, RowDicts, result_row
 from warpladder.collectors.core.collector import AddCaptured
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.plan import Job, Plan, case_row, variant_row
-from warpladder.collectors.core.trust import RowDicts
 from warpladder.data import schema
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter, conform
@@ -187,6 +185,8 @@ def _checked(
     samples: pa.Table, cases: RowDicts, variants: RowDicts, ceilings: RowDicts, l2_bytes: int | None
 ) -> list[dict[str, Any]]:
     """Return diagnostics about doubtful results. If the check itself fails, that is one more diagnostic."""
+    from warpladder.collectors.core import trust  # imports pandas, for which no order that is refused needs to wait
+
     try:
         return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
     except Exception as error:

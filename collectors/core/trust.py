@@ -1,12 +1,13 @@
 """Finds doubtful results of a recorded run, after all of it has been measured. `warpladder.data.limits` has the limits."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from warpladder.collectors.core.cells import RowDicts
 from warpladder.data import limits
 from warpladder.data.arrays import Bools
 from warpladder.data.limits import Memories, arithmetic_ns, reads_and_writes
@@ -16,7 +17,6 @@ from warpladder.data.names import Source, diagnostic_row
 WORK_GROWS: Final = 8.0
 TIME_GROWS: Final = 1.3
 
-RowDicts = Sequence[Mapping[str, Any]]
 _CELL: Final = ["workload", "variant", "config", "case"]
 
 

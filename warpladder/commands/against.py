@@ -20,7 +20,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.data import store
-from warpladder.recording import UNDER_TOOL, Order, Planned
+from warpladder.recording import Order, Planned
 from warpladder.revisions import Pair
 from warpladder.screen import say
 from warpladder.workloads import registry
@@ -31,14 +31,6 @@ from warpladder.workloads.declare.functions.code import PROCESS, Code, code_of
 _FEWEST_ROUNDS: Final = 15
 _MOST_ROUNDS: Final = 200
 _SECONDS: Final = 2.0
-
-
-def check(order: Order) -> None:
-    """Raise PlanError where an order names what has no versions, or a collector that starts the recording again."""
-    if not order.request.files or order.request.names:
-        raise PlanError("--against: compares files of your own; name FILE.py, and no workload of the project")
-    if order.collector in UNDER_TOOL:
-        raise PlanError(f"--against: {order.collector} starts the recording as another program; choose another --collector")
 
 
 class Versions(NamedTuple):

@@ -196,10 +196,10 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
         click.exceptions.Exit: the recording was interrupted, or a cell is not right; see `ending.exit_if_wrong`.
     """
     from warpladder import recording, screen
-    from warpladder.commands import ending
 
     with screen.set_aside():
         planned = recording.plan(order)
+    from warpladder.commands import ending  # imports pandas and the dashboard, which no order that is refused needs
 
     def answer(path: Path) -> None:
         if summary:
@@ -213,6 +213,17 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
         ending.exit_if_wrong(path, order.request.variants)
 
 
+def _check_against(order: "Order") -> None:
+    """Raise PlanError where an order names what has no versions, or a collector that starts the recording again."""
+    from warpladder.collectors.core.plan import PlanError
+    from warpladder.recording import UNDER_TOOL
+
+    if not order.request.files or order.request.names:
+        raise PlanError("--against: compares files of your own; name FILE.py, and no workload of the project")
+    if order.collector in UNDER_TOOL:
+        raise PlanError(f"--against: {order.collector} starts the recording as another program; choose another --collector")
+
+
 def _record_against(order: "Order", reference: str, asks: Asks, form: Any, *, quiet: bool) -> None:
     """Record two versions, print how they compare, and exit as the gate does.
 
@@ -221,11 +232,12 @@ def _record_against(order: "Order", reference: str, asks: Asks, form: Any, *, qu
         click.exceptions.Exit: the recording was interrupted, or the gate fails.
     """
     from warpladder import revisions, screen
-    from warpladder.commands.against import check, judge, load, plan
 
-    check(order)
+    _check_against(order)
     codes = []
     with revisions.versions(order.request.files, reference) as pairs:
+        from warpladder.commands.against import judge, load, plan  # imports pandas and the dashboard too
+
         with screen.set_aside():
             planned, declared = plan(order, load(pairs))
 
