@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tests import forked
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow
@@ -72,8 +72,7 @@ def repository(tmp_path: Path) -> Path:
 def record(top: Path, *words: str, file: str = "benchmarks/bench.py") -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a short recording against another version."""
     short = ["--processes", "1", "--max-rounds", "12", "--seconds", "0.1", "-q", "--data-dir", str(top.parent / "runs")]
-    command = [sys.executable, "-m", "warpladder", "record", file, *short, *words]
-    done = subprocess.run(command, cwd=top, capture_output=True, text=True, check=False)
+    done = forked.warpladder("record", file, *short, *words, cwd=top)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -84,8 +83,7 @@ def change(top: Path, old: str, new: str, file: str = "benchmarks/bench.py") -> 
 
 
 def compare(top: Path, *words: str) -> int:
-    command = [sys.executable, "-m", "warpladder", "compare", *words, "--data-dir", str(top.parent / "runs")]
-    return subprocess.run(command, cwd=top, capture_output=True, text=True, check=False).returncode
+    return forked.warpladder("compare", *words, "--data-dir", str(top.parent / "runs"), cwd=top).returncode
 
 
 def test_nothing_fails_where_nothing_differs(repository: Path) -> None:
@@ -243,8 +241,7 @@ def test_the_run_keeps_the_revision_whole_and_its_summary_is_about_your_file(rep
     (run,) = store.list_runs([repository.parent / "runs"])[0]
     assert "--data-dir runs --against origin/main " in run.info["command"]
     assert text.count(run.run_id) == 1
-    command = [sys.executable, "-m", "warpladder", "summary", run.run_id, "--data-dir", str(run.path.parent), "--all"]
-    told = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout
+    told = forked.warpladder("summary", run.run_id, "--data-dir", str(run.path.parent), "--all", cwd=repository).stdout
     assert "plain" in told and "@origin/main" not in told
 
 
