@@ -16,9 +16,7 @@ _FORKS: Final = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["warpladder.__main__", "warpladder.recording", "warpladder.commands.ending"])
 
 
-def warpladder(
-    *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
-) -> "subprocess.CompletedProcess[str]":
+def warpladder(*words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
     """What `python -m warpladder` with these words does in a folder: its exit code, stdout and stderr. `env`: in place of the environment."""
     with TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
@@ -39,7 +37,7 @@ def _run(words: tuple[str, ...], cwd: str, env: Mapping[str, str], out: Path, er
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    sys.path[:] = [cwd, *(each for each in sys.path if each not in ("", str(ROOT)))]
+    sys.path[:] = [cwd, *(each for each in sys.path if each not in ("", str(ROOT))), str(ROOT)]
     sys.argv[:] = ["warpladder", *words]
     from warpladder.__main__ import main
 

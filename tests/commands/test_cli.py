@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import forked
 from warpladder.__main__ import command
 from warpladder.collectors import choice
 from warpladder.commands.common import axes_of, cases_of, split
@@ -22,11 +23,8 @@ MISBEHAVING = ROOT / "tests" / "collectors" / "core" / "misbehaving.py"
 NO_FOLDER = '--data-dir "": names no folder; write --data-dir . for the working directory'
 
 
-def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "120"}
-    return subprocess.run(
-        [sys.executable, "-m", "warpladder", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment
-    )
+def collectors(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return forked.warpladder(*arguments, env={**os.environ, "COLUMNS": "120"})
 
 
 @pytest.mark.parametrize(
@@ -243,13 +241,8 @@ def test_what_variants_print_is_kept_with_the_run_and_one_line_tells_where(tmp_p
         "@bench.variant\ndef loud(x):\n    os.write(2, b'called\\n')\n    return np.sqrt(x)\n"
     )
     words = ["record", str(bench), "--max-rounds", "1", "--processes", "1", "--quiet", "--format", "json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "warpladder", *words, "--data-dir", "runs"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = forked.warpladder(*words, "--data-dir", "runs", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     (log,) = (tmp_path / "runs").glob("*/output.log")
     lines = log.read_text().splitlines()
     assert {"imported", "imported, too", "called"} == set(lines)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import forked
 from tests.collectors.programs.recording import script, statuses
 from tests.commands.test_json import fits
 from tests.doc_pages import blocks_of
@@ -59,10 +60,9 @@ def test_without_a_gpu_auto_takes_the_clock_of_the_host_and_nsys_is_refused(monk
     assert (done.exit_code, done.stderr) == (2, "nsight_systems: no driver\n")
 
 
-def versus(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "warpladder", "versus", *arguments]
+def versus(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "COLUMNS": "120", "XDG_DATA_HOME": str(folder)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return forked.warpladder("versus", *arguments, cwd=folder, env=environment)
 
 
 @pytest.mark.thorough

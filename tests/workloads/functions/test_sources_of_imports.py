@@ -96,8 +96,14 @@ def check(make: Callable[..., str], bench: str) -> None:
         assert make(bench, other=9) == before
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("body", INSIDE)
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        pytest.param(body, shape, marks=() if place % len(SHAPES) == number else pytest.mark.thorough)
+        for place, body in enumerate(INSIDE)
+        for number, shape in enumerate(SHAPES)
+    ],
+)
 def test_a_module_that_is_imported_inside_is_followed(tmp_path: Path, body: str, shape: str) -> None:
     check(lambda *each, **values: text(tmp_path / f"{values}", *each, **values), SHAPES[shape].format(body))
 
