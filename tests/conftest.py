@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,9 +19,13 @@ from warpladder.collectors.choice import gpu_problem
 from warpladder.collectors.core import kernel_cache, plan
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE
 from warpladder.dashboard import server  # noqa: F401 - it sets an option of pandas
+from warpladder.workloads.declare import locate
 
 _MAIN = sys.modules["__main__"]
 count_frozen = gc.get_freeze_count
+_own_modules = locate.own_modules
+#: The name of the module whose test runs.
+_running: list[str] = []
 #: What users get, before `pytest_configure` changes it.
 _PROCESSES = plan.PROCESSES
 # A machine that does other work too is no failure.
@@ -100,9 +105,17 @@ def pytest_configure() -> None:
     os.environ[SMALL_VARIABLE] = "1"
     plan.PROCESSES = 1  # type: ignore[misc]
     recording.SHARE_OF_HOST = 0.0  # type: ignore[misc]
+    locate.own_modules = _modules_of_users
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
+
+
+def _modules_of_users() -> Iterator[tuple[str, dict[str, Any]]]:
+    """`locate.own_modules` without those of tests, but for the test that runs."""
+    for file, namespace in _own_modules():
+        if not namespace["__name__"].startswith("tests.") or namespace["__name__"] in _running:
+            yield file, namespace
 
 
 def pytest_collection_finish() -> None:
@@ -118,8 +131,12 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_main() -> Iterator[None]:
-    """Streamlit's tests leave a page as `__main__`, which spawned processes would run."""
+def _own_main(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Streamlit's tests leave a page as `__main__`, which spawned processes would run.
+
+    And the search for the names of a user's object looks at no module of other tests, of which a user has none, and each worker 500.
+    """
+    _running[:] = [request.module.__name__]
     yield
     sys.modules["__main__"] = _MAIN
 

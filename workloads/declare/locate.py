@@ -83,7 +83,7 @@ def text_of(error: BaseException) -> str:
 def is_own(file: str) -> bool:
     """Whether a file of code is the user's: not of Python, not installed, not of this package, and not generated.
     `file`: path of a source file, or the name that a notebook gives its cell."""
-    return is_cell(file) or (not file.startswith("<") and _is_own_path(file, tuple(map(os.environ.get, _CACHES))))
+    return _is_own(file, tuple(map(os.environ.get, _CACHES)))
 
 
 def own_modules() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -92,7 +92,7 @@ def own_modules() -> Iterator[tuple[str, dict[str, Any]]]:
     for module in list(sys.modules.values()):
         namespace = vars(module) if isinstance(module, ModuleType) else {}
         file = namespace.get("__file__")
-        if isinstance(file, str) and file.endswith(".py") and (is_cell(file) or _is_own_path(file, caches)):
+        if isinstance(file, str) and file.endswith(".py") and _is_own(file, caches):
             yield file, namespace
 
 
@@ -118,7 +118,9 @@ def _in_traceback(error: BaseException) -> tuple[Place | None, bool]:
 
 
 @cache
-def _is_own_path(file: str, caches: tuple[str | None, ...]) -> bool:
+def _is_own(file: str, caches: tuple[str | None, ...]) -> bool:
+    if (cell := is_cell(file)) or file.startswith("<"):
+        return cell
     path = Path(file)
     if not path.is_absolute() and not path.exists():  # of a library that Cython compiled elsewhere
         return False
