@@ -72,16 +72,16 @@ def test_a_pair_fetches_the_weights_by_halves():
 def test_rows_of_pixels_compute_the_reference(images, channels, side):
     """Tiles that end within a line of pixels, of parts that a cluster adds; tiles of 128 columns; and tiles without parts."""
     case = make_case({"images": images, "channels": channels, "side": side})
-    assert all(verdict.ok for verdict in agreements(WORKLOAD, FEW_IMAGES, case, {"blocks": 2}, ("forward",)))
+    assert all(verdict.ok for verdict in agreements(WORKLOAD, FEW_IMAGES, case, {"columns": 64, "early": 1}, ("forward",)))
 
 
 def test_blocks_that_share_the_steps_of_a_tile_fit_the_multiprocessors_at_once():
-    launches = FEW_IMAGES.launches(make_case({"images": 10}), {"blocks": 2})
-    # Four outputs; 2, 7 and 23 tiles of 220, 780 and 2860 rows; 2, 1 and 1 of 256, 128 and 64 channels.
+    launches = FEW_IMAGES.launches(make_case({"images": 10}), {"columns": 64, "early": 1})
+    # Four outputs; 2, 7 and 23 tiles of 220, 780 and 2860 rows; 4, 2 and 1 of 256, 128 and 64 channels.
     assert [(each.kernel, each.grid[0]) for each in launches[1:-1]] == [
-        ("row_product<128, 3, 8, 2>", 4 * 2 * 2 * 8),
-        ("row_product<128, 3, 4, 2>", 4 * 7 * 4),
-        ("row_product<64, 4, 1, 2>", 4 * 23),
+        ("row_product<64, 8, 4>", 4 * 2 * 4 * 4),
+        ("row_product<64, 8, 2>", 4 * 7 * 2 * 2),
+        ("row_product<64, 8, 1>", 4 * 23),
     ]
     assert [each.early for each in launches] == [False, True, True, True, True]
 

@@ -141,7 +141,7 @@ def _few_images(case: Case, config: Params) -> Sequence[Launch]:
     blocks = side**2 * channels // (_FEW["kDenseOutputs"] * _FEW["kDenseThreads"] // 32)
     return [
         launch("few_dense", blocks, _FEW["kDenseThreads"], "z", "w0", "bn0", "x0", images, channels, side),
-        *(_of_rows(case, layer, config["blocks"], border=int(layer is not middle[-1])) for layer in middle),
+        *(_of_rows(case, layer, config, border=int(layer is not middle[-1])) for layer in middle),
         launch(
             *(
                 "few_colours",
@@ -154,32 +154,32 @@ def _few_images(case: Case, config: Params) -> Sequence[Launch]:
             ),
             *(last.side, images, last.channels),
             shared_bytes=ceil_div(last.channels, 32) * _FEW["kNeighbours"] * 64 * 16,
-            early=True,
+            early=bool(config["early"]),
         ),
     ]
 
 
-def _of_rows(case: Case, layer: Layer, blocks: int, border: int) -> Launch:
-    """The product of a layer in the middle. `blocks`: of a multiprocessor; `border`: its outputs have zeros around them."""
-    n, images, columns = layer.number, images_of(case), 128 if layer.out_channels >= 128 else 64
+def _of_rows(case: Case, layer: Layer, config: Params, border: int) -> Launch:
+    """The product of a layer in the middle. `border`: its outputs have zeros around them."""
+    n, images, columns = layer.number, images_of(case), config["columns"] if layer.out_channels >= 128 else 64
     rows = ((layer.side - 1) * (layer.side + 2) + layer.side) * images  # with the zeros between two lines of pixels
     tiles = 4 * ceil_div(rows, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
     parts = _parts(tiles, 4 * ceil_div(layer.channels, 2 * _OF["kChannels"]))
     stage_bytes = _OF["kRowBytes"] * (_OF["kImages"] + columns)
-    stages = _SHARED_BYTES // blocks // stage_bytes
+    stages = _SHARED_BYTES // stage_bytes
     return launch(
-        *(template("row_product", columns, stages, parts, blocks), tiles * parts, _FEW["kRowThreads"]),
+        *(template("row_product", columns, stages, parts), tiles * parts, _FEW["kRowThreads"]),
         TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, ((layer.side + 2) ** 2 * images, layer.channels)),
         TensorMap(f"w{n}", _box(columns), 128, (_TAPS * layer.out_channels, layer.channels)),
         *(f"bn{n}", f"b{n}", f"x{n}", layer.side, images, _words(layer.channels), layer.out_channels, border),
         shared_bytes=stages * stage_bytes + ALIGNMENT_BYTES,
-        early=True,
+        early=bool(config["early"]),
     )
 
 
 def _parts(tiles: int, pairs: int) -> int:
     """Blocks that share a tile: as many as there are multiprocessors for and as a cluster may have, each with one of the fewest pairs of steps."""
-    return max(parts for parts in (1, 2, 4, 8) if parts == 1 or parts <= min(MULTIPROCESSORS // tiles, pairs))
+    return max(parts for parts in (1, 2, 4) if parts == 1 or parts <= min(MULTIPROCESSORS // tiles, pairs))
 
 
 def _pad(case: Case) -> Launch:
@@ -311,7 +311,7 @@ CUDA_VARIANTS: Final = (
         precision="bf16",
         scratch=_of_few_images,
         skip=_skip_few_images,
-        configs=({"blocks": 1}, {"blocks": 2}),
+        configs=tuple({"columns": columns, "early": early} for columns in (64, 128) for early in (0, 1)),
         graph=True,
         draft=True,
         **HOPPER,

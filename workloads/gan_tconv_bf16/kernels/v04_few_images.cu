@@ -151,7 +151,7 @@ __device__ __forceinline__ void add_and_store(SharedSums<columns>& shared, const
   cluster_wait();
 }
 
-// Both operands come from shared memory, which leaves room in the registers for the blocks of the next launch.
+// Both operands come from shared memory.
 template <class Tile, int stages>
 __device__ __forceinline__ void multiply_rows(SumsOf<Tile>& sums, Stage<Tile::columns>* stage, Pipeline<stages>& pipeline, int steps) {
   Ring<stages> ring;
@@ -175,10 +175,9 @@ __device__ __forceinline__ void multiply_rows(SumsOf<Tile>& sums, Stage<Tile::co
 
 constexpr int kRowThreads = kConsumers + 32;  // with a warp that fetches
 
-// A layer in the middle. `parts`: blocks of a cluster, which share the steps of a tile. Where two blocks fit a multiprocessor, those of the next
-// layer fetch their first weights while this one computes.
-template <int columns, int stages, int parts, int blocks>
-__global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kRowThreads, blocks)
+// A layer in the middle. `parts`: blocks of a cluster, which share the steps of a tile.
+template <int columns, int stages, int parts>
+__global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kRowThreads, 1)
     row_product(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap w, const float* __restrict__ bn,
                 const float* __restrict__ bias, unsigned short* __restrict__ out, int side, int images, int words, int out_channels, int border) {
   using Tile = RowTile<columns>;
