@@ -1,7 +1,6 @@
 """The rungs in BF16, each with its launches."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +23,7 @@ from warpladder.workloads.ladder import HOPPER, launch, rungs_in, template
 
 _KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 _OF: Final = Constants(_KERNELS / "last_layer.cuh")  # and of warpgroups.cuh, which it includes
-_FEW: Final = Constants(_KERNELS / "v04_few_images.cu")
+_FEW: Final = Constants(_KERNELS / "v03_few_images.cu")
 _TAPS: Final = KERNEL_SIZE**2
 _THREADS: Final = 128  # of a block of a thread an output
 _ELEMENT: Final = 2  # bytes
@@ -97,30 +96,6 @@ def _warpgroups(case: Case, config: Params) -> Sequence[Launch]:
     return [_pad(case), _dense(case), *(_product(case, layer) for layer in middle), _last(case, last)]
 
 
-def _clusters(case: Case, config: Params) -> Sequence[Launch]:
-    """The same with pairs of blocks, of which each fetches half of the weights."""
-    pad, *products, last = _warpgroups(case, config)
-    return [pad, *map(_of_pairs, products), last]
-
-
-def _of_pairs(product: Launch) -> Launch:
-    pixels, weights, *others = product.args
-    rows, depth = weights.box
-    return replace(
-        product,
-        kernel=product.kernel.replace("layer_product", "pair_product"),
-        grid=(2 * min(ceil_div(product.grid[0], 2), MULTIPROCESSORS // 2), 1, 1),
-        args=(pixels, replace(weights, box=(rows // 2, depth)), *others),
-    )
-
-
-def _skip_clusters(case: Case, config: Params) -> str | None:
-    """The two blocks of a pair have 128 images each."""
-    if images_of(case) <= _OF["kImages"]:
-        return f"two blocks share what they fetch for more than {_OF['kImages']} images"
-    return _skip_warpgroups(case, config)
-
-
 def _skip_few_images(case: Case, config: Params) -> str | None:
     if images_of(case) > _FEW["kMostImages"]:
         return f"rows of a product are pixels of all images: for at most {_FEW['kMostImages']}"
@@ -154,7 +129,7 @@ def _few_images(case: Case, config: Params) -> Sequence[Launch]:
             ),
             *(last.side, images, last.channels),
             shared_bytes=ceil_div(last.channels, 32) * _FEW["kNeighbours"] * 64 * 16,
-            early=bool(config["early"]),
+            early=True,
         ),
     ]
 
@@ -173,7 +148,7 @@ def _of_rows(case: Case, layer: Layer, config: Params, border: int) -> Launch:
         TensorMap(f"w{n}", _box(columns), 128, (_TAPS * layer.out_channels, layer.channels)),
         *(f"bn{n}", f"b{n}", f"x{n}", layer.side, images, _words(layer.channels), layer.out_channels, border),
         shared_bytes=stages * stage_bytes + ALIGNMENT_BYTES,
-        early=bool(config["early"]),
+        early=True,
     )
 
 
@@ -298,22 +273,12 @@ CUDA_VARIANTS: Final = (
         **HOPPER,
     ),
     _rung(
-        *("v03_clusters", "Pairs of blocks share weights", _clusters),
-        precision="bf16",
-        scratch=_of_warpgroups,
-        skip=_skip_clusters,
-        graph=True,
-        draft=True,
-        **HOPPER,
-    ),
-    _rung(
-        *("v04_few_images", "Pixels of all images as rows", _few_images),
+        *("v03_few_images", "Pixels of all images as rows", _few_images),
         precision="bf16",
         scratch=_of_few_images,
         skip=_skip_few_images,
-        configs=tuple({"columns": columns, "early": early} for columns in (64, 128) for early in (0, 1)),
+        configs=({"columns": 64}, {"columns": 128}),
         graph=True,
-        draft=True,
         **HOPPER,
     ),
 )
