@@ -51,9 +51,8 @@ def test_every_block_has_a_language_that_is_checked() -> None:
     assert all(json.loads(block.text) for block in BLOCKS if block.language == "json")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_code_stands_in_fenced_blocks_only(page: Path) -> None:
-    assert not [line for line in prose_of(page) if line.startswith("    ")]
+def test_code_stands_in_fenced_blocks_only() -> None:
+    assert not [(name_of(page), line) for page in PAGES for line in prose_of(page) if line.startswith("    ")]
 
 
 def _shares(names: dict[str, Any]) -> None:
@@ -213,15 +212,16 @@ def test_the_functions_that_make_a_figure_are_where_architecture_says() -> None:
         assert set(re.findall(r"`([\w.]+)`", functions)) <= {name for file in every for name in _defined(file)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https://)([^)]+)\)", "\n".join(prose_of(page))):
-        name, _, heading = target.partition("#")
-        file = page.parent / name if name else page
-        assert file.exists(), target
-        assert not heading or heading in _headings(file), target
+def test_links_lead_to_files_and_headings_that_are_there() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https://)([^)]+)\)", "\n".join(prose_of(page))):
+            name, _, heading = target.partition("#")
+            file = page.parent / name if name else page
+            assert file.exists(), f"{name_of(page)}: {target}"
+            assert not heading or heading in _headings(file), f"{name_of(page)}: {target}"
 
 
+@cache
 def _headings(page: Path) -> set[str]:
     titles = [line.lstrip("#").strip().lower() for line in prose_of(page) if line.startswith("#")]
     return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
@@ -250,6 +250,6 @@ def test_the_readme_is_short_and_its_figures_are_those_of_the_results() -> None:
     assert len(readme) <= 140
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_tables_that_the_text_names_are_tables_of_a_run(page: Path) -> None:
-    assert set(re.findall(r"[Tt]able `(\w+)`", page.read_text())) <= set(schema.TABLES)
+def test_tables_that_the_text_names_are_tables_of_a_run() -> None:
+    for page in PAGES:
+        assert set(re.findall(r"[Tt]able `(\w+)`", page.read_text())) <= set(schema.TABLES), name_of(page)

@@ -120,6 +120,7 @@ def _git(*arguments: str) -> str | None:
     return completed.stdout.strip()
 
 
+@cache
 def _version_of(package: str) -> str | None:
     try:
         return metadata.version(package)

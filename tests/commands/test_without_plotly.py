@@ -61,26 +61,19 @@ def test_commands_that_print_text_need_neither_plotly_nor_streamlit(tmp_path: Pa
     assert set(printed[2::3]) <= {"0", "1"} and all(printed[0:-1:3])
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "module"), [(["app"], "streamlit"), (["export", "recorded", "--out", "charts"], "plotly")]
-)
-def test_a_command_that_needs_the_dashboard_names_the_extra_in_one_line(
-    arguments: list[str], module: str, tmp_path: Path
-) -> None:
-    done = started([[*arguments, "--data-dir", str(tmp_path)]], tmp_path)
-    cure = f"warpladder {arguments[0]}: {module} is not installed; pip install 'warpladder[dashboard]'"
-    assert (done.returncode, done.stderr.splitlines()) == (2, [cure])
-    assert not (tmp_path / "charts").exists()
-
-
-@pytest.mark.slow
-def test_commands_that_need_the_compiler_name_the_extra_in_one_line(tmp_path: Path) -> None:
+def test_a_command_that_needs_an_extra_names_it_in_one_line(tmp_path: Path) -> None:
     source = str(ROOT / "docs" / "examples" / "row_sum.py")
-    done = started([["disassemble", source], ["versus", "--toolchain", "13.0", source]], tmp_path)
-    assert done.stderr.splitlines() == [
-        f"warpladder {name}: cuda-bindings is not installed; pip install 'warpladder[gpu]'"
-        for name in ("disassemble", "versus")
+    lacking = [
+        (["app", "--data-dir", str(tmp_path)], "streamlit", "dashboard"),
+        (["export", "recorded", "--out", "charts", "--data-dir", str(tmp_path)], "plotly", "dashboard"),
+        (["disassemble", source], "cuda-bindings", "gpu"),
+        (["versus", "--toolchain", "13.0", source], "cuda-bindings", "gpu"),
     ]
-    assert done.returncode == 2
+    done = started([words for words, *_ in lacking], tmp_path)
+    assert done.stderr.splitlines() == [
+        f"warpladder {words[0]}: {module} is not installed; pip install 'warpladder[{extra}]'"
+        for words, module, extra in lacking
+    ]
+    assert done.stdout.splitlines() == [f"ended {words[0]} 2" for words, *_ in lacking]
+    assert not (tmp_path / "charts").exists()

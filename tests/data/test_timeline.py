@@ -149,6 +149,7 @@ def parts(row: dict[str, int]) -> Counter[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("devices", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(25))
 def test_each_nanosecond_of_each_gpu_has_one_step_and_one_class(seed: int, devices: int) -> None:
@@ -168,6 +169,7 @@ def test_each_nanosecond_of_each_gpu_has_one_step_and_one_class(seed: int, devic
     assert parts(whole) == sum(map(parts, rows), outside)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_same_work_on_a_second_gpu_has_the_same_sums_there(seed: int) -> None:
     made = Made(seed, 1)

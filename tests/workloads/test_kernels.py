@@ -40,15 +40,11 @@ def test_the_declared_kernel_files_are_those_on_disk(workload):
     assert declared == on_disk
 
 
-@pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
-def test_a_kernel_file_is_named_after_its_variant(workload, variant):
-    file = variant.source_file
-    assert file is None or file.stem == variant.name
-    assert file is None or file.is_file(), f"{variant.name} is declared, and its source {file} is not there"
-
-
 @pytest.mark.parametrize(("workload", "variant"), [*CUDA, *HOST], ids=name_of)
-def test_a_source_begins_with_the_four_fields(workload, variant):
+def test_a_kernel_file_is_named_after_its_variant_and_a_source_begins_with_the_four_fields(workload, variant):
+    if isinstance(variant, CudaVariant) and (file := variant.source_file):
+        assert file.stem == variant.name
+        assert file.is_file(), f"{variant.name} is declared, and its source {file} is not there"
     lacking = [f"{field.title()}:" for field, words in variant.header.items() if not words]
     assert not lacking, f"the comment or docstring at the top of {variant.name} lacks {lacking}"
 

@@ -355,6 +355,7 @@ def gaps(work: DeviceWork, chosen: np.ndarray, unit: int) -> dict[str, list[int]
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("seed", range(200))
 def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -386,6 +387,7 @@ def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
             assert (row[f"{cause}_count"], row[f"{cause}_ns"]) == (len(causes[cause]), sum(causes[cause]) * unit)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(20))
 def test_each_execution_counts_in_one_iteration(seed: int) -> None:
     work = random_work(np.random.default_rng(seed))

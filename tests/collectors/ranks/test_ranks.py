@@ -223,7 +223,7 @@ def record(tmp_path: Path) -> Record:
 
 @needs_mpi
 @pytest.mark.parametrize(
-    "several", [pytest.param((3,), id="3"), pytest.param((2, 3), id="2 and 3", marks=pytest.mark.thorough)]
+    "several", [pytest.param((2,), id="2"), pytest.param((2, 3), id="2 and 3", marks=pytest.mark.thorough)]
 )
 def test_a_case_is_measured_by_one_process_and_by_several_ranks(several: tuple[int, ...], record: Record) -> None:
     wanted = Request(

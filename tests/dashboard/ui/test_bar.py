@@ -93,7 +93,7 @@ def test_the_bar_tells_how_a_recording_ended(open_app: Open, tmp_path: Path, sou
         schema = pq.read_schema(run / "diagnostics.parquet") if file.exists() else TABLES["diagnostics"].arrow
         told = made_runs.row("diagnostics", severity="info", source=source, text=text)
         pq.write_table(pa.Table.from_pylist([told], schema), file)
-    app = open_app(tmp_path, run="spare")
+    app = open_app(tmp_path, "calls", run="spare")
     caption = next(each.value for each in app.main.caption if " UTC" in each.value)
     assert caption.replace("\\", "").endswith(f" UTC · {shown}")
     told_of = {
@@ -106,7 +106,7 @@ def test_the_bar_tells_how_a_recording_ended(open_app: Open, tmp_path: Path, sou
 
 @pytest.mark.parametrize("name", ["trace", "counted"])
 def test_the_bar_tells_of_no_import_that_it_finished(open_app: Open, folder: Path, name: str) -> None:
-    app = open_app(folder, run=name)
+    app = open_app(folder, "calls", run=name)
     (caption,) = (each.value for each in app.main.caption if " UTC" in each.value)
     imported = store.find_run(name, [folder]).info["kind"] == "import"
     assert ("finished" in caption) == (not imported)
@@ -135,7 +135,7 @@ def test_a_page_offers_the_runs_that_have_what_the_run_of_a_link_lacks(open_app:
 
 def test_the_menu_has_the_pages_that_apply_to_the_run(open_app: Open, folder: Path) -> None:
     def of(run: str) -> list[str]:
-        app = open_app(folder, run=run)
+        app = open_app(folder, "calls", run=run)
         return list(app.session_state["pages in the menu"])
 
     assert of("newer") == ["home", "ladder", "why", "sizes", "devices", "compare", "reports", "trust"]
