@@ -4,6 +4,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -84,6 +85,8 @@ def array_computes_when_its_type_is_read(x: Any) -> Any:
     return {"y": returned}
 
 
+#: Before each part, so that beside other programs too the thread is not done before the function has returned.
+_PAUSE_S: Final = 0.001
 _jobs: Final[queue.SimpleQueue[Any]] = queue.SimpleQueue()
 
 
@@ -91,6 +94,7 @@ def _work() -> None:
     while True:
         x, out = _jobs.get()
         for at in range(0, len(x), 1 << 13):
+            time.sleep(_PAUSE_S)
             out[at : at + (1 << 13)] = computed(x[at : at + (1 << 13)])
 
 

@@ -22,6 +22,7 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow
+_PATIENCE_S = 120
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +81,9 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One for both tests: the first loses a worker, the last its scheduler."""
+    """One for both tests, once all of it has started: the first loses a worker, the last its scheduler."""
+    from distributed import Client
+
     folder = tmp_path_factory.mktemp("dask")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -92,6 +95,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(folder)]
     workers = [subprocess.Popen(worker, **quiet) for _ in range(2)]
     try:
+        with Client(address, timeout=_PATIENCE_S, set_as_default=False) as client:  # beside other tests they start slowly
+            client.wait_for_workers(len(workers), timeout=_PATIENCE_S)
         yield Cluster(address, scheduler, workers)
     finally:
         for process in (*workers, scheduler):
