@@ -25,6 +25,10 @@ SINGLE_LAUNCH: Final = "single_launch"
 ENERGY: Final = "energy"
 #: The further pass under the tools of compute-sanitizer.
 SANITIZER: Final = "sanitizer"
+#: The further pass with random delays in kernels.
+STRESS: Final = "stress"
+#: Further passes that look for faults, and add nothing but findings.
+CHECKS: Final = frozenset({SANITIZER, STRESS})
 
 #: Python module that recording on a GPU needs -> its package.
 GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py"}

@@ -1,6 +1,6 @@
 """Further passes of a recording, whose times do not count: a trace, since a tracer lengthens some kernels, hardware counters, since a
-profiler repeats each kernel, energy, since it takes loops of a second, and compute-sanitizer, which slows kernels down by a hundred. The
-times come first; all passes are one run.
+profiler repeats each kernel, energy, since it takes loops of a second, compute-sanitizer, which slows kernels down by a hundred, and random
+delays. The times come first; all passes are one run.
 """
 
 from collections import Counter, defaultdict
@@ -16,9 +16,11 @@ from warpladder.collectors import choice
 from warpladder.collectors.choice import ENTRIES
 from warpladder.collectors.core import journal, under_tool
 from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.checked import Checks
 from warpladder.collectors.core.environment import CollectorError
-from warpladder.collectors.core.plan import PlanError, Request
+from warpladder.collectors.core.plan import Plan, PlanError, Request
 from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.cuda import assembly
 from warpladder.collectors.sanitizer.report import SANITIZER
 from warpladder.data import schema, store
 from warpladder.data.names import Source, diagnostic_row
@@ -61,7 +63,7 @@ class FurtherPass:
     """A pass after the times.
 
     Attributes:
-        option: the option that asks for it, `--trace`, `--counters`, `--energy` or `--sanitize`.
+        option: the option that asks for it, `--trace`, `--counters`, `--energy`, `--sanitize` or `--stress`.
         what: what the pass does, for messages.
         collector: the collector of the pass.
         tables: the tables that it adds to the run.
@@ -121,8 +123,28 @@ def sanitizer_by(collector: str, gpus: int) -> FurtherPass:
     return FurtherPass("--sanitize", "checks accesses and barriers", choice.SANITIZER, (), frozenset({Source.SANITIZER}))
 
 
+def stress_by(collector: str, gpus: int) -> FurtherPass:
+    """The pass with random delays; the arguments and errors are as for `trace_by`."""
+    _check_timed("--stress", "delayed", collector, gpus, sees="kernels are delayed in one process")
+    if problem := assembly.problem():
+        raise CollectorError(f"--stress: {problem}")
+    return FurtherPass("--stress", "delays kernels", choice.STRESS, (), frozenset({Source.STRESS}))
+
+
 #: What makes the pass of an option, in the order in which passes are made.
-BY_OPTION: Final = {"trace": trace_by, "energy": energy_by, "counters": counters_by, "sanitize": sanitizer_by}
+BY_OPTION: Final = {
+    "trace": trace_by,
+    "energy": energy_by,
+    "counters": counters_by,
+    "sanitize": sanitizer_by,
+    "stress": stress_by,
+}
+
+
+def check_kinds(further: Sequence[FurtherPass], plan: Plan) -> None:
+    """Raise PlanError where no variant of a plan can be delayed."""
+    if any(each.collector == choice.STRESS for each in further) and "cuda" not in plan.kinds:
+        raise PlanError("--stress: no variant here has kernels in CUDA C++ or PTX; choose one that has, or leave out --stress")
 
 
 def _check_timed(option: str, done: str, collector: str, gpus: int, sees: str = "the tool sees one process") -> None:
@@ -242,6 +264,15 @@ def record(
     return run_id
 
 
+def check(checks: Checks, run: store.Run, data_dir: Path, say: Callable[[str], object]) -> str:
+    """Look for faults in the variants of a run, and write the findings as a run. Returns its id."""
+    say(checks.about)
+    with under_tool.begin(data_dir, "") as writer:
+        journal.copy_run(run, writer, checks.rows())
+        writer.commit()
+    return writer.run_id
+
+
 def _together(
     run: store.Run, passed: Mapping[FurtherPass, store.Run], missing: Mapping[FurtherPass, str], into: store.RunWriter
 ) -> None:
@@ -251,7 +282,7 @@ def _together(
         rows += [row for row in further_run.records("diagnostics") if row["source"] in each.sources]
         if each.collector == choice.ENERGY:
             rows += _lacking_energy(further_run)
-        if each.collector != choice.SANITIZER:
+        if each.collector not in choice.CHECKS:
             rows.append(diagnostic_row("info", Source.TRACING, _told(each, further_run, str(run.info["collector"]))))
     journal.copy_run(run, into, rows)
     for each, further_run in passed.items():

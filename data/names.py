@@ -300,6 +300,7 @@ class Source:
     REPEATS_SKIPPED: Final = _source("repeats_skipped", "a kernel that is faster in a hot batch than a hot L2 can explain")
     REPORT: Final = _source("report", "a report that is incomplete")
     SANITIZER: Final = _source("sanitizer", "what compute-sanitizer found in the kernels of a variant at its smallest case")
+    STRESS: Final = _source("stress", "what random delays in the kernels of a variant changed at its smallest case")
     TABLES: Final = _source("tables", "tables of a report that are not taken over")
     THROTTLING: Final = _source("throttling", "samples that were taken while the clock was slowed down")
     TIMES: Final = _source("times", "device work without start or end")
@@ -315,7 +316,10 @@ class Source:
 #: Sources of findings that the work of a cell was not done, not waited for, or not sound. A gate fails on them, though its outputs are
 #: right.
 NOT_DONE: Final = frozenset(
-    {Source.ABOVE_CEILING, Source.NEVER_SYNCHRONIZED, Source.NOT_GROWING, Source.REPEATS_SKIPPED, Source.SANITIZER}
+    {
+        *(Source.ABOVE_CEILING, Source.NEVER_SYNCHRONIZED, Source.NOT_GROWING),
+        *(Source.REPEATS_SKIPPED, Source.SANITIZER, Source.STRESS),
+    }
 )
 
 

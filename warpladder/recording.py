@@ -18,6 +18,7 @@ from typing import Final
 from warpladder.collectors import choice, further_passes
 from warpladder.collectors.choice import ENTRIES
 from warpladder.collectors.core import journal, kernel_cache, recorder, threads
+from warpladder.collectors.core.checked import Checks
 from warpladder.collectors.core.children import PRINTED, ChildProcess, Forks, printing_to
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan, write_cells
@@ -121,6 +122,7 @@ def plan(order: Order) -> Planned:
     if order.why_here and (problem := threads.why_not()):
         raise CollectorError(problem)
     further = [by(name, work.most_gpus) for option, by in further_passes.BY_OPTION.items() if option in order.passes]
+    further_passes.check_kinds(further, work)
     on_host = name == "host_clock"
     work = work.on_host(why) if on_host else work
     if not order.request.seconds and not order.request.max_rounds:
@@ -181,12 +183,21 @@ def _record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorde
         return times(order.data_dir)
 
     def further(of: FurtherPass, run: store.Run, folder: Path) -> str:
-        if of.collector == choice.SANITIZER:
-            return sanitizer.record(planned.work, run, folder, say)
+        if of.collector in choice.CHECKS:
+            return further_passes.check(_checks_of(of.collector)(planned.work, run, stop), run, folder, say)
         return _pass(_further(planned, of, run, say), folder, stop, show, say, machine)
 
     passes = {each: partial(further, each) for each in planned.further}
     return further_passes.record(order.data_dir, order.label, times, passes, stop)
+
+
+def _checks_of(name: str) -> type[Checks]:
+    """The pass that looks for faults."""
+    if name == choice.SANITIZER:
+        return sanitizer.Pass
+    from warpladder.collectors.inside import stress
+
+    return stress.Pass
 
 
 def _further(planned: Planned, of: FurtherPass, run: store.Run, say: Say) -> Planned:

@@ -265,6 +265,11 @@ class Plan:
         return next(each for each in self.workloads if each.name == workload).variant(variant).kind
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the variants that are measured, such as `cuda`."""
+        return frozenset(self._kind(cell.workload, cell.variant) for job in self.jobs for cell in job.cells)
+
+    @property
     def most_gpus(self) -> int:
         """The largest number of ranks that share a case."""
         return max(job.gpus for job in self.jobs)

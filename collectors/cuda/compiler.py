@@ -137,6 +137,12 @@ def compile_uncached(what: Compilation) -> CompiledModule:
     return CompiledModule(output.cubin, kernels, names, _without_lines(output.ptx))
 
 
+def altered(original: CompiledModule, ptx: str, arch: str, symbols: Sequence[str]) -> CompiledModule:
+    """A module with other code for its kernels. `symbols`: what the code declares besides. Raises AssemblyError."""
+    constants = {**original.constants, **{name: name for name in symbols}}
+    return replace(original, cubin=assembly.assemble(ptx, arch), constants=constants, ptx=ptx)
+
+
 def is_ptx(source: str) -> bool:
     """Whether a source is PTX and no C++."""
     return _VERSION_OF_PTX.match(source) is not None

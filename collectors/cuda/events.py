@@ -87,6 +87,8 @@ class CudaBench:
         self._host_poison: bool | None = None  # the argument of the last `poison`, until outputs on the host are filled
         self._last_outputs: Callable[[], Buffers] = lambda: self.outputs
         self._last: CudaOperation | None = None
+        self._altered: tuple[CompiledModule, dict[str, Any]] | None = None  # kernels in place of those of the next variant
+        self._last_altered: tuple[CompiledModule, dict[str, Any]] | None = None
         self._returned: Any = None  # what the last execution of `_last` returned
 
     def join(self, communicator: BenchCommunicator) -> None:
@@ -180,9 +182,21 @@ class CudaBench:
         return operation
 
     def _loaded(self, variant: CudaVariant, kernels: Sequence[str]) -> tuple[CompiledModule, dict[str, Any]]:
-        """The kernels of a variant, compiled and loaded. An experiment loads others in their place."""
+        """The kernels of a variant, compiled and loaded, or the altered ones in their place."""
+        if self._altered:
+            return self._altered
         module = compile_variant(variant, kernels, self.device.arch)
         return module, load(module)
+
+    def prepare_altered(self, variant: CudaVariant, config: Params, module: CompiledModule) -> tuple[Operation, dict[str, Any]]:
+        """The operation with other kernels, and the addresses of what their module declares. A module that follows itself stays loaded."""
+        if self._last_altered is None or self._last_altered[0] is not module:
+            self._last_altered = module, load(module)
+        self._altered = self._last_altered
+        try:
+            return self.prepare(variant, config), self._altered[1]
+        finally:
+            self._altered = None
 
     def _overlap(
         self,

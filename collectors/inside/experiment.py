@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import cupy
@@ -24,11 +23,9 @@ from cupy.cuda import runtime
 
 from warpladder.collectors.core.bench import Operation
 from warpladder.collectors.cuda import compiler
-from warpladder.collectors.cuda.assembly import assemble
 from warpladder.collectors.cuda.compiler import CompiledModule
 from warpladder.collectors.cuda.disassembly import disassemble
 from warpladder.collectors.cuda.events import CudaBench
-from warpladder.collectors.cuda.launch import load
 from warpladder.collectors.cuda.operation import HOT
 from warpladder.collectors.inside import LAUNCHES, ablation, marks, ptx
 from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
@@ -68,30 +65,6 @@ class Entry:
 
     name: str
     number: int = 0
-
-
-class _Bench(CudaBench):
-    """A bench that loads an altered module in place of a variant's own."""
-
-    altered: CompiledModule | None = None
-    _addresses: Mapping[str, Any] = MappingProxyType({})
-
-    def _loaded(self, variant: CudaVariant, kernels: Sequence[str]) -> tuple[CompiledModule, dict[str, Any]]:
-        if self.altered is None:
-            return super()._loaded(variant, kernels)
-        loaded = load(self.altered)
-        self._addresses = loaded
-        return self.altered, loaded
-
-    def prepare_altered(
-        self, variant: CudaVariant, config: Params, module: CompiledModule
-    ) -> tuple[Operation, Mapping[str, Any]]:
-        """The operation with other kernels, and the addresses of what the module declares besides."""
-        self.altered = module
-        try:
-            return self.prepare(variant, config), self._addresses
-        finally:
-            self.altered = None
 
 
 def _with_number(variant: CudaVariant, number: int) -> CudaVariant:
@@ -145,12 +118,12 @@ class Inside:
         return tuple(kernels_of(self.variant.launches(self.case, self.config)))
 
     @cached_property
-    def _bench(self) -> _Bench:
+    def _bench(self) -> CudaBench:
         rng = np.random.default_rng(self.seed)
         inputs = {name: np.ascontiguousarray(array) for name, array in self.workload.make_inputs(self.case, rng).items()}
         if not self.case.min_bytes:  # declared by functions: its outputs, and so its launches, are known from its reference
             self.workload.reference(self.case, inputs)
-        bench = _Bench(self.workload, self.case, inputs)
+        bench = CudaBench(self.workload, self.case, inputs)
         bench.keep([inputs])
         return bench
 
@@ -170,10 +143,7 @@ class Inside:
         return ptx.parse(compiler.ptx_with_lines(self._compilation)).with_kernels(launched)
 
     def _assembled(self, altered: _Altered) -> CompiledModule:
-        cubin = assemble(str(altered.module), altered.module.target)
-        symbols = {name: name for name in altered.symbols}
-        constants = {**self._original.constants, **symbols}
-        return replace(self._original, cubin=cubin, constants=constants, ptx=str(altered.module))
+        return compiler.altered(self._original, str(altered.module), altered.module.target, altered.symbols)
 
     def build(self, modules: Mapping[str, _Altered]) -> list[str]:
         """Assemble modules, one a core, load them, and run each once. Returns the names of those that are not left out."""

@@ -1,12 +1,5 @@
 """Experiments on the cells of a run, each in a process that an altered kernel may break, and the run with what they showed."""
 
-import json
-import os
-import select
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,11 +10,10 @@ from warpladder.collectors.core import journal, under_tool
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.inside import LAUNCHES, START
+from warpladder.collectors.inside.program import once
 from warpladder.data import store
 from warpladder.data.names import BROKE, Experiment, Source, Work, diagnostic_row
 
-#: A step that takes longer is ended: an altered kernel waits for what never comes.
-_SECONDS_A_STEP: Final = 120.0
 #: Steps of one cell that may break the process.
 _MOST_BROKEN: Final = 6
 
@@ -72,7 +64,7 @@ def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str
     shown = Shown()
     for _ in range(_MOST_BROKEN):
         request = {"file": str(file) if file else "", **cell.key, "seconds": seconds, "skip": list(shown.broken)}
-        rows, step, why = _once(request, told)
+        rows, step, why = once("experiment", request, told)
         if not why or step in shown.broken:
             break
         shown.broken[step] = why
@@ -88,44 +80,6 @@ def _broken(kernel: str, work: str) -> dict[str, Any]:
     """The row of a class of work that could not be taken out."""
     without = {"experiment": str(Experiment.WITHOUT), "what": work, "value": None, "low": None, "high": None, "unit": "ns"}
     return {"kernel": kernel, **without, "lines": "", "note": BROKE}
-
-
-def _once(request: dict[str, Any], told: Callable[[str], object]) -> tuple[list[dict[str, Any]], str, str]:
-    """The rows of one process, its last step, and how it ended; empty if well."""
-    command = [sys.executable, "-m", "warpladder.collectors.inside.experiment", json.dumps(request)]
-    rows, step, why = list[dict[str, Any]](), START, ""
-    with tempfile.TemporaryFile() as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as child:
-        assert child.stdout
-        for line in _lines(child.stdout.fileno(), _SECONDS_A_STEP):
-            if line is None:
-                child.kill()
-                why = f"took longer than {_SECONDS_A_STEP:.0f} s"
-            elif isinstance(message := json.loads(line), str):
-                step = message
-                told(step)
-            else:
-                rows.append(message)
-        if child.wait() != 0 and not why:
-            errors.seek(0)
-            last = errors.read().decode(errors="replace").strip().splitlines()
-            why = last[-1] if last else f"exit code {child.returncode}"
-    return rows, step, why
-
-
-def _lines(number: int, seconds: float) -> Iterator[str | None]:
-    """The lines of a pipe as they come; None and no more where the next one takes longer."""
-    pending, deadline = b"", time.monotonic() + seconds
-    while True:
-        if not select.select([number], [], [], max(deadline - time.monotonic(), 0))[0]:
-            yield None
-            return
-        read = os.read(number, 1 << 16)
-        if not read:
-            return
-        *whole, pending = (pending + read).split(b"\n")
-        for line in whole:
-            deadline = time.monotonic() + seconds
-            yield line.decode(errors="replace")
 
 
 def record(

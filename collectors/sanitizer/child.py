@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from warpladder.collectors.core.agreement import compare
 from warpladder.collectors.core.bench import Unavailable
-from warpladder.collectors.core.plan import WorkloadRef
+from warpladder.collectors.core.checked import requested
 from warpladder.collectors.core.verify import poison, widened_outputs
-from warpladder.workloads.api import Case, CudaVariant, Params, Variant, Workload, format_params, kernels_of
+from warpladder.workloads.api import Case, CudaVariant, Params, Variant, Workload, kernels_of
 
 _STORE_BY_TMA: Final = re.compile(r"\bcp\.(?:reduce\.)?async\.bulk\.(?:tensor\.\dd\.)?global\.shared")
 
@@ -95,13 +94,7 @@ def _leave(buffers: Mapping[str, Any]) -> None:
 def main() -> int:
     """Run the cells that the first argument asks for, as JSON."""
     request: dict[str, Any] = json.loads(sys.argv[1])
-    file = Path(request["file"]) if request["file"] else None
-    workload = WorkloadRef(request["workload"], file).load()
-    cells = list[tuple[Case, Variant, Params]]()
-    for name, config_text, case in request["cells"]:
-        variant = workload.variant(name)
-        config = next(each for each in variant.configs if format_params(each) == config_text)
-        cells.append((workload.case(case), variant, config))
+    workload, cells = requested(request)
     all_right = True
     for right, line in run(workload, cells, leave_unwritten=request["leave_unwritten"]):
         print(line, flush=True)

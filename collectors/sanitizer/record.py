@@ -5,22 +5,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
 
-from warpladder.collectors.core import journal, under_tool
-from warpladder.collectors.core.plan import Plan, WorkloadRef
+from warpladder.collectors.core.checked import Checks, Names, request_of
+from warpladder.collectors.core.plan import WorkloadRef
 from warpladder.collectors.sanitizer import report
 from warpladder.collectors.sanitizer.report import SANITIZER
-from warpladder.data import store
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.words import counted
 from warpladder.installation import IMPORT_ROOT
-from warpladder.workloads.api import Case, Variant, Workload, format_params
 
 #: Tools, and what each is given besides its name.
 TOOLS: Final[Mapping[str, Sequence[str]]] = {
@@ -39,9 +36,6 @@ FOUND: Final = 99
 _SECONDS: Final = 600
 #: Different findings of a tool that are kept of a variant.
 _MOST: Final = 8
-
-#: A variant with a config at a case, by their names.
-Names = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -95,47 +89,19 @@ def watch(tool: str, program: Sequence[str], seconds: float = _SECONDS) -> Watch
     return Watched(printed, process.returncode)
 
 
-def cells_of(workload: Workload, variants: Sequence[str]) -> list[tuple[Case, Variant, Mapping[str, Any]]]:
-    """Every config of the variants at the smallest case that it serves. Cells of one case stand together."""
-    cases = sorted(workload.cases, key=lambda case: case.min_bytes or 0)
-    found = [
-        (case, variant, config)
-        for variant in workload.variants
-        if variant.name in variants
-        for config in variant.configs
-        if (case := next((each for each in cases if variant.skip(each, config) is None), None))
-    ]
-    return sorted(found, key=lambda cell: cases.index(cell[0]))
+class Pass(Checks):
+    """The pass over the workloads of a plan. Libraries that are peers are left out."""
 
-
-def _is_own(row: Mapping[str, Any]) -> bool:
-    """Whether a variant runs on a GPU, and is no library to compare with."""
-    return bool(row["kind"] == "cuda" or (row["kind"] == "library" and row["role"] == "rung"))
-
-
-class Pass:
-    """The pass over the workloads of a plan.
-
-    Args:
-        run: the run with the times. Its variants for a GPU are checked, wrong ones too, except libraries that are peers.
-    """
-
-    def __init__(self, plan: Plan, run: store.Run) -> None:
-        measured = {(row["workload"], row["variant"]) for row in run.records("results") if row["status"] != "skipped"}
-        own = {(row["workload"], row["variant"]) for row in run.records("variants") if _is_own(row)} & measured
-        self.cells: dict[WorkloadRef, list[Names]] = {}
-        for ref in dict.fromkeys(job.workload for job in plan.jobs):
-            workload = next(each for each in plan.workloads if each.name == ref.name)
-            cells = cells_of(workload, [variant for name, variant in own if name == ref.name])
-            self.cells[ref] = [(variant.name, format_params(config), case.name) for case, variant, config in cells]
+    @staticmethod
+    def takes(row: Mapping[str, Any]) -> bool:
+        return bool(row["kind"] == "cuda" or (row["kind"] == "library" and row["role"] == "rung"))
 
     @property
     def about(self) -> str:
-        """What the pass does, in words."""
-        number = len({(ref.name, name) for ref, cells in self.cells.items() for name, _, _ in cells})
-        if not number:
+        if not self.variant_count:
             return "no variant under compute-sanitizer: none that runs kernels was measured"
-        return f"{counted(number, 'variant')} under {', '.join(TOOLS)} of compute-sanitizer, at the smallest case of each"
+        variants = counted(self.variant_count, "variant")
+        return f"{variants} under {', '.join(TOOLS)} of compute-sanitizer, at the smallest case of each"
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of `diagnostics`. The tools run at once."""
@@ -148,8 +114,8 @@ class Pass:
 
 def _rows(tool: str, ref: WorkloadRef, cells: Sequence[Names]) -> Iterator[dict[str, Any]]:
     """What a tool finds in some cells. Where it finds anything in several variants, each half runs again, to know in which."""
-    request = {"file": str(ref.file.resolve()) if ref.file else "", "workload": ref.name, "cells": list(cells)}
-    program = ("-m", "warpladder.collectors.sanitizer.child", json.dumps({**request, "leave_unwritten": tool == UNWRITTEN}))
+    request = {**request_of(ref, cells), "leave_unwritten": tool == UNWRITTEN}
+    program = ("-m", "warpladder.collectors.sanitizer.child", json.dumps(request))
     watched = watch(tool, program)
     if watched.is_clean:
         return
@@ -177,13 +143,3 @@ def _of_variant(tool: str, watched: Watched, about: Mapping[str, str]) -> Iterat
         yield diagnostic_row("warning" if finding.doubted else "error", Source.SANITIZER, text, about)
     if not found:
         yield diagnostic_row("warning", Source.SANITIZER, f"{tool} could not watch it: {watched.broken}", about)
-
-
-def record(plan: Plan, run: store.Run, data_dir: Path, say: Callable[[str], object]) -> str:
-    """Check the variants of a run, and write the findings as a run. Returns its id."""
-    checked = Pass(plan, run)
-    say(checked.about)
-    with under_tool.begin(data_dir, "") as writer:
-        journal.copy_run(run, writer, checked.rows())
-        writer.commit()
-    return writer.run_id

@@ -11,9 +11,12 @@ from tests.synthetic import made_runs, made_sweeps
 from warpladder import recording
 from warpladder.__main__ import command
 from warpladder.collectors import choice, further_passes
+from warpladder.collectors.core.checked import Checks
 from warpladder.collectors.core.code_rows import launch_rows
 from warpladder.collectors.core.environment import CollectorError, Tool
 from warpladder.collectors.core.plan import PlanError, Request, make_plan, write_cells
+from warpladder.collectors.cuda import assembly
+from warpladder.collectors.inside import stress
 from warpladder.collectors.nsight_systems import record as nsight_systems
 from warpladder.collectors.sanitizer import record as sanitizer
 from warpladder.dashboard.core.cells import cells
@@ -63,20 +66,28 @@ def test_a_trace_that_fails_costs_no_times(tmp_path: Path, monkeypatch: pytest.M
     assert len(run.table("samples")) and not len(run.table("kernels"))
 
 
-def test_a_variant_with_a_finding_is_never_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finding = diagnostic_row("error", Source.SANITIZER, "memcheck: a bad write", {"workload": "sums", "variant": "good"})
-    monkeypatch.setattr(sanitizer.Pass, "rows", lambda self: [finding])
+@pytest.mark.parametrize(
+    ("option", "checks", "source"),
+    [("--sanitize", sanitizer.Pass, Source.SANITIZER), ("--stress", stress.Pass, Source.STRESS)],
+)
+def test_a_variant_with_a_finding_is_never_best(
+    option: str, checks: type[Checks], source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding = diagnostic_row("error", source, "a bad write", {"workload": "sums", "variant": "good"})
+    monkeypatch.setattr(checks, "rows", lambda self: [finding])
     monkeypatch.setattr(further_passes, "SANITIZER", Tool("true", "coreutils", ()))
     monkeypatch.setattr(Tool, "problem", None)
+    monkeypatch.setattr(assembly, "problem", lambda: None)
     monkeypatch.setattr(further_passes, "TIMED_BY", "host_clock")
-    options = ("--collector", "host_clock", "--max-rounds", "6", "--processes", "1", "--sanitize")
+    monkeypatch.setattr(further_passes, "check_kinds", lambda further, plan: None)
+    options = ("--collector", "host_clock", "--max-rounds", "6", "--processes", "1", option)
     done = CliRunner().invoke(app, ["record", str(bench(tmp_path)), *options, "--data-dir", str(tmp_path / "runs")])
     assert done.exit_code == 1, done.output
-    assert "error: sums/good sanitizer: memcheck: a bad write" in done.stderr.splitlines()
+    assert f"error: sums/good {source}: a bad write" in done.stderr.splitlines()
     *_, last = done.stderr.splitlines()
-    assert last.startswith("not right: ") and last.endswith(": sanitizer: memcheck: a bad write")
+    assert last.startswith("not right: ") and last.endswith(f": {source}: a bad write")
     ((run,), _) = store.list_runs([tmp_path / "runs"])
-    assert set(cells(load(run))["flags"]) == {(Source.SANITIZER,)}
+    assert set(cells(load(run))["flags"]) == {(source,)}
 
 
 def test_counters_of_nothing_cost_no_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

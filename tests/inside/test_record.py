@@ -11,7 +11,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.cuda import assembly
-from warpladder.collectors.inside import LAUNCHES, record
+from warpladder.collectors.inside import LAUNCHES, program, record
 from warpladder.dashboard.text import inside as text
 from warpladder.data import store
 from warpladder.data.names import BROKE, Source
@@ -25,15 +25,15 @@ echo '{"kernel": "k", "experiment": "time", "what": "original", "value": 9.0, "l
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def breaking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "program"
     file.write_text(PROGRAM)
     file.chmod(0o755)
-    monkeypatch.setattr(record.sys, "executable", str(file))
+    monkeypatch.setattr(program.sys, "executable", str(file))
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("program")
+@pytest.mark.usefixtures("breaking")
 def test_a_step_that_breaks_its_process_is_left_out_and_the_run_tells(tmp_path: Path) -> None:
     steps = list[str]()
 
@@ -63,7 +63,7 @@ def test_why_there_is_no_experiment_is_told(tmp_path: Path, monkeypatch: pytest.
     file = tmp_path / "program"
     file.write_text("#!/bin/sh\necho 'invalid argument' >&2; exit 1\n")
     file.chmod(0o755)
-    monkeypatch.setattr(record.sys, "executable", str(file))
+    monkeypatch.setattr(program.sys, "executable", str(file))
     cell = Cell("mine", "fast", "", "n=1")
     shown = record.look_into(cell, None, 1.0)
     assert shown.problem == "the process broke before the first experiment (invalid argument)"
@@ -77,10 +77,10 @@ def test_a_process_that_is_silent_too_long_is_given_up(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"one\ntwo\nno end")
     with file.open("rb") as lines:
-        assert list(record._lines(lines.fileno(), 1.0)) == ["one", "two"]
+        assert list(program._lines(lines.fileno(), 1.0)) == ["one", "two"]
     reading, writing = os.pipe()
     os.write(writing, b"one\n")
-    assert list(record._lines(reading, 0.02)) == ["one", None]
+    assert list(program._lines(reading, 0.02)) == ["one", None]
     for number in (reading, writing):
         os.close(number)
 

@@ -62,6 +62,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Run each variant at its smallest case under compute-sanitizer too: bad accesses, races, unwritten memory, barriers.",
 )
+@click.option(
+    "--stress",
+    is_flag=True,
+    help="Run each variant many times at its smallest case with random delays in its kernels too: races that change results.",
+)
 @label_option
 @data_dir_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the inputs and of the order of the rounds.")
@@ -139,7 +144,7 @@ def command(
     if watch and (form != "table" or if_none):
         other = "--if-none" if if_none else f"--format {form}"
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
-    passes = [name for name in ("trace", "counters", "energy", "sanitize") if limits.pop(name)]
+    passes = [name for name in ("trace", "counters", "energy", "sanitize", "stress") if limits.pop(name)]
     asks = Asks(**{each.name: limits.pop(each.name) for each in fields(Asks)})
     if against is None:
         refuse_gate_options()
