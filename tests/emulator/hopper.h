@@ -26,11 +26,21 @@ EMULATOR_INLINE void tma_load(void* shared, const TensorMap& map, int x, int y, 
   const int at[] = {x, y};
   emulator::load_box(shared, map, at, 2, barrier);
 }
+EMULATOR_INLINE void tma_load(void* shared, const TensorMap& map, int x, int y, int z, Mbarrier* barrier) {
+  const int at[] = {x, y, z};
+  emulator::load_box(shared, map, at, 3, barrier);
+}
 
 inline void tma_store(const TensorMap& map, int x, int y, const void* shared) {
   emulator::start_async([map, x, y, shared] {
     const int at[] = {x, y};
     emulator::store_box(map, at, 2, shared);
+  });
+}
+inline void tma_store(const TensorMap& map, int x, int y, int z, const void* shared) {
+  emulator::start_async([map, x, y, z, shared] {
+    const int at[] = {x, y, z};
+    emulator::store_box(map, at, 3, shared);
   });
 }
 EMULATOR_INLINE void tma_store_bytes(void* global, const void* shared, unsigned bytes) {

@@ -185,6 +185,37 @@ def test_bytes_that_the_tma_cannot_store_are_an_error(given, message):
         bytes_stored(**given)
 
 
+BOXES = """
+__global__ void k(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap y) {
+  __shared__ __align__(1024) float box[4 * 32];
+  __shared__ Mbarrier full;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect(&full, sizeof box);
+    tma_load(box, x, -4, 1, 2, &full);
+  }
+  __syncthreads();
+  mbarrier_wait(&full, 0);
+  if (threadIdx.x == 0) {
+    tma_store(y, 0, 2, 1, box);
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+}"""
+
+
+def test_a_box_of_three_axes_has_rows_that_lie_apart():
+    x = np.arange(5 * 3 * 64, dtype=np.float32).reshape(5, 3, 64)
+    y = np.full((6, 3, 32), np.nan, np.float32)
+    maps = (TensorMap("x", (4, 1, 32), 128), TensorMap("y", (4, 1, 32), 128))
+    given = emulate_on_hopper(BOXES, x=x, y=y.copy(), args=maps)
+    expected = y.copy()
+    expected[1:5, 2] = 0  # beyond the last row, and before the first column
+    expected[1:4, 2, 4:] = x[2:5, 1, :28]
+    assert np.array_equal(given, expected, equal_nan=True)
+
+
 PRODUCT = """
 __global__ void k(const __grid_constant__ TensorMap x, float* y, int columns_of_x) {
   __shared__ __align__(1024) float a[64 * 32];

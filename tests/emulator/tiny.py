@@ -16,6 +16,7 @@ _HEADERS = tuple(
         "hopper_clusters.cuh",
         "hopper_cluster_stores.cuh",
         "hopper_stores.cuh",
+        "hopper_boxes.cuh",
     )
 )
 

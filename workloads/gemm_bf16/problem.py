@@ -121,9 +121,9 @@ class Problem:
         """Products small enough for the CPU emulator.
 
         They cover a few elements, less than a tile, edges anywhere, rows of D with and without a pitch for the TMA, whole tiles, more steps
-        along k than a block has stages, and tiles of several clusters.
+        along k than a block has stages, tiles of several clusters, and rows of A by eights that begin within a line of 128 bytes.
         """
-        shapes = ("1x5x2", "131x37x67", "70x136x328", "128x128x256", "3x1027x17", "300x96x72")
+        shapes = ("1x5x2", "131x37x67", "70x136x328", "128x128x256", "3x1027x17", "300x96x72", "1600x72x40")
         return tuple(self.make_case({"shape": shape}) for shape in shapes)
 
     def buffers(self, case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:

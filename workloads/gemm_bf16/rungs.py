@@ -31,8 +31,14 @@ _PAD: Final = Constants(KERNELS / "pad.cuh")
 _TENSOR_CORES: Final = Constants(KERNELS / "v02_tensor_cores.cu")
 _SHARES: Final = Constants(KERNELS / "v07_equal_shares.cu")
 _EARLY: Final = Constants(KERNELS / "v08_early_loads.cu")
+_SMALL: Final = Constants(KERNELS / "small_tiles.cuh")
+_ONE: Final = Constants(KERNELS / "v11_one_warpgroup.cu")
+_APART: Final = Constants(KERNELS / "v12_rows_apart.cu")
 _PIECE: Final = 16  # bytes: rows begin at a multiple of it for the TMA
 _RESULT_BYTES: Final = 2
+_SUM_BYTES: Final = 4
+#: Rows so many apart begin at the same place of a line of 128 bytes: rows begin at multiples of a piece.
+_ROWS_OF_LINES: Final = 8
 _OPERANDS: Final[tuple[str, str]] = ("a", "b")
 #: Equal parts of tiles may be so much longer than the shortest shares: blocks side by side then read the same rows and columns at a time.
 _LONGER_PARTS: Final = 1.2
@@ -249,6 +255,75 @@ def early_loads(case: Case, config: Params, types: Types = BF16) -> Sequence[Lau
     return (*pads, replace(product, kernel=kernel, grid=grid, block=(_TILES["kConsumers"] + _EARLY["kLoaders"], 1, 1)))
 
 
+def plain_copies(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
+    """A cluster of `parts` blocks a tile, each of which has a part of k."""
+    size, columns, stages, parts = size_of(case), config["columns"], config["stages"], config["parts"]
+    (a, b), pads = operands(case, types)
+    rows, threads = _SMALL["kSmallRows"], _SMALL["kThreads"]
+    name, shape = ("gemm", (columns, stages)) if parts == 1 else ("gemm_parts", (columns, stages, parts))
+    product = Launch(
+        kernel=f"{name}<{types.element}, {', '.join(map(str, shape))}>",
+        grid=(ceil_div(size.n, columns) * parts, ceil_div(size.m, rows), 1),
+        block=(threads, 1, 1),
+        args=(a, b, "d", *scalars(size), np.int32(_pitch(size.k, types))),
+        dynamic_shared_bytes=stages * _TILES["kRowBytes"] * (rows + columns)
+        + _exchanged(rows * columns, parts)
+        + ALIGNMENT_BYTES,
+    )
+    return (*pads, product)
+
+
+def one_warpgroup(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
+    """A block a tile of 64 rows."""
+    size, columns, stages = size_of(case), config["columns"], config["stages"]
+    (a, b), pads = operands(case, types)
+    rows, depth = _SMALL["kSmallRows"], _TILES["kRowBytes"] // types.operand_bytes
+    maps = TensorMap(a, (rows, depth), 128), TensorMap(b, (columns, depth), 128)
+    boxed, of_d = result_map(size, maps)
+    box = _RESULT_BYTES * _TILES["kBoxRows"] * _TILES["kBoxColumns"]
+    product = Launch(
+        kernel=f"gemm<{types.element}, {columns}, {stages}, {boxed}>",
+        grid=(ceil_div(size.m, rows), ceil_div(size.n, columns), 1),
+        block=(_SMALL["kThreads"] + _ONE["kLoaders"], 1, 1),
+        args=(*maps, of_d, "d", *scalars(size)),
+        dynamic_shared_bytes=stages * _TILES["kRowBytes"] * (rows + columns)
+        + _TILES["kConsumers"] // 32 * box
+        + ALIGNMENT_BYTES,
+    )
+    return (*pads, product)
+
+
+def rows_apart(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
+    """One block for each multiprocessor, in clusters. Rows of a tile are so many apart that they begin at the same place of a line of L2."""
+    size, columns, stages, boxes = size_of(case), config["columns"], config["stages"], config["boxes"]
+    (a, b), pads = operands(case, types)
+    pitch, depth = _pitch(size.k, types), _TILES["kRowBytes"] // types.operand_bytes
+    apart = _ROWS_OF_LINES if pitch % depth and size.m % _ROWS_OF_LINES == 0 else 1
+    rows, blocks, threads = _APART["kTallRows"], _APART["kBlocks"], _APART["kMultipliers"]
+    of_a = TensorMap(a, (rows, 1, depth), 128, (size.m // apart, apart, pitch))
+    of_b = TensorMap(b, (columns // blocks, depth), 128)
+    boxed = size.n * _RESULT_BYTES % _PIECE == 0
+    of_d = (
+        TensorMap("d", (_TILES["kBoxRows"], 1, _TILES["kBoxColumns"]), 128, (size.m // apart, apart, size.n)) if boxed else of_a
+    )
+    clusters = min(ceil_div(size.m // apart, blocks * rows) * apart * ceil_div(size.n, columns), MULTIPROCESSORS // blocks)
+    band = ceil_div(config["band"], blocks)
+    box = _RESULT_BYTES * _TILES["kBoxRows"] * _TILES["kBoxColumns"]
+    product = Launch(
+        kernel=f"gemm<{types.element}, {columns}, {stages}, {boxes}, {str(boxed).lower()}>",
+        grid=(blocks * clusters, 1, 1),
+        block=(threads + _APART["kLoaders"], 1, 1),
+        args=(of_a, of_b, of_d, "d", *scalars(size), np.int32(pitch), np.int32(band), np.int32(apart)),
+        dynamic_shared_bytes=stages * _TILES["kRowBytes"] * (rows + columns) + boxes * threads // 32 * box + ALIGNMENT_BYTES,
+    )
+    return (*pads, product)
+
+
+def _exchanged(elements: int, parts: int) -> int:
+    """Bytes of the sums that come to a block of a cluster from the others, for a tile of so many elements."""
+    return _SUM_BYTES * elements * (parts - 1) // parts
+
+
 def rung(
     name: str,
     title: str,
@@ -285,6 +360,15 @@ NARROW: Final[tuple[Params, ...]] = (
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "2x1", "band": 16},
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "1x1", "band": 16},
 )
+PLAIN: Final[tuple[Params, ...]] = (
+    {"columns": 32, "stages": 4, "parts": 1},
+    {"columns": 64, "stages": 4, "parts": 2},
+    {"columns": 64, "stages": 4, "parts": 4},
+)
+ONE_WARPGROUP: Final[tuple[Params, ...]] = ({"columns": 128, "stages": 8},)
+APART: Final[tuple[Params, ...]] = ({"columns": 192, "stages": 4, "boxes": 1, "band": 16},)
+#: Launches of rungs that no shipped run has yet.
+_DRAFTS: Final = (plain_copies, one_warpgroup, rows_apart)
 
 
 def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant, ...]:
@@ -303,9 +387,22 @@ def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant,
         ("Equal shares of a line of tiles", equal_shares, SHARES, shares_scratch),
         ("Loads before anything else", early_loads, EARLY, scratch),
         ("Narrow tiles in the last wave", narrow_last, NARROW, scratch),
+        ("Copies without tensor maps", plain_copies, PLAIN, scratch),
+        ("One warpgroup a tile", one_warpgroup, ONE_WARPGROUP, scratch),
+        ("Rows that begin with a line", rows_apart, APART, scratch),
     )
     return tuple(
-        rung(name, title, partial(launches, **of), configs, folder, types, scratch=partial(needs, **of), **ON_HOPPER)
+        rung(
+            name,
+            title,
+            partial(launches, **of),
+            configs,
+            folder,
+            types,
+            scratch=partial(needs, **of),
+            draft=launches in _DRAFTS,
+            **ON_HOPPER,
+        )
         for name, (title, launches, configs, needs) in zip(names, every, strict=True)
     )
 
@@ -329,5 +426,8 @@ CUDA_VARIANTS: Final = (
         "v07_equal_shares",
         "v08_early_loads",
         "v09_narrow_last",
+        "v10_plain_copies",
+        "v11_one_warpgroup",
+        "v12_rows_apart",
     ),
 )

@@ -18,4 +18,7 @@ CUDA_VARIANTS: Final = on_warpgroups(
     "v05_equal_shares",
     "v06_early_loads",
     "v07_narrow_last",
+    "v08_plain_copies",
+    "v09_one_warpgroup",
+    "v10_rows_apart",
 )

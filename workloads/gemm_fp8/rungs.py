@@ -19,29 +19,32 @@ def _promoted(case: Case, config: Params) -> Sequence[Launch]:
     return (*pads, replace(product, kernel=product.kernel.replace(", 1, 1, ", f", {config['every']}, ")))
 
 
-CUDA_VARIANTS: Final = (
-    *on_warpgroups(
-        FP8,
-        KERNELS,
-        "v01_warpgroups",
-        "v02_specialised",
-        "v03_staged_results",
-        "v04_clusters",
-        "v05_equal_shares",
-        "v06_early_loads",
-        "v07_narrow_last",
-    ),
-    rung(
-        "v08_promoted_sums",
-        "Sums of float32 every few stages",
-        _promoted,
-        (
-            {"columns": 128, "stages": 6, "boxes": 2, "every": 4, "band": 16},
-            {"columns": 128, "stages": 6, "boxes": 2, "every": 1, "band": 16},
-        ),
-        KERNELS,
-        FP8,
-        scratch=partial(scratch, types=FP8),
-        **ON_HOPPER,
-    ),
+_ON_WARPGROUPS: Final = on_warpgroups(
+    FP8,
+    KERNELS,
+    "v01_warpgroups",
+    "v02_specialised",
+    "v03_staged_results",
+    "v04_clusters",
+    "v05_equal_shares",
+    "v06_early_loads",
+    "v07_narrow_last",
+    "v09_plain_copies",
+    "v10_one_warpgroup",
+    "v11_rows_apart",
 )
+_PROMOTED_SUMS: Final = rung(
+    "v08_promoted_sums",
+    "Sums of float32 every few stages",
+    _promoted,
+    (
+        {"columns": 128, "stages": 6, "boxes": 2, "every": 4, "band": 16},
+        {"columns": 128, "stages": 6, "boxes": 2, "every": 1, "band": 16},
+    ),
+    KERNELS,
+    FP8,
+    scratch=partial(scratch, types=FP8),
+    **ON_HOPPER,
+)
+
+CUDA_VARIANTS: Final = (*_ON_WARPGROUPS[:7], _PROMOTED_SUMS, *_ON_WARPGROUPS[7:])

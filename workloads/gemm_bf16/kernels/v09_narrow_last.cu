@@ -4,7 +4,7 @@
 // Bottleneck: At n = 3000 it takes 91 us, as v07_equal_shares does, where two waves and a third would take 78: rows of 6,000 bytes begin within
 //     a line of 128, so that each row of a box is read from two lines of L2. Without clusters it takes 129 us there. In FP8, whose rows are
 //     padded, it takes 57 us, and v04_clusters 61.
-// Next: Clusters of two by two, which read A and B half as often, where rows begin within a line.
+// Next: For few tiles, smaller ones, and copies without tensor maps.
 // Source: Own work; the rest is that of v06_clusters.
 
 #include "../../hopper.cuh"

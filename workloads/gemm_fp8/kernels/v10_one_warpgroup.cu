@@ -1,0 +1,6 @@
+// Idea: For about as many tiles as multiprocessors: tiles of 64 x 128, a warpgroup each, which read shared memory less often.
+// Bottleneck: Shared memory.
+// Next: Rows of a tile that begin at the same place of a line of L2.
+// Source: Own work; `gemm_bf16` v11_one_warpgroup.
+
+#include "../../gemm_bf16/kernels/v11_one_warpgroup.cu"
