@@ -30,6 +30,7 @@ _SHARES_TF32: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _PAD: Final = Constants(KERNELS / "pad_operands.cuh")
 _SHARES_FP32: Final = Constants(KERNELS / "v20_equal_shares.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
+_PLAIN: Final = Constants(KERNELS / "v21_plain_copies_tf32.cu")
 #: Equal parts of tiles may be so much longer than the shortest shares: blocks side by side then read the same rows and columns at a time.
 #: On an H200, with parts 1.2 times as long, shape=700x5000x1300 takes 53 us in place of 56, and with parts 1.4 times as long
 #: shape=1337x2209x901 takes 48 us in place of 49.
@@ -133,6 +134,27 @@ def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
         *(template("gemm", columns, config["stages"], parts), parts * tiles, threads),
         *(*_operand_maps(case, columns, tf32=True), "c", "d", *scalars(size)),
         shared_bytes=_FLOAT * (stages + sums) + ALIGNMENT_BYTES,
+    )
+    return (*_pads(case), product)
+
+
+def _plain_copies(case: Case, config: Params) -> Sequence[Launch]:
+    """A cluster for each tile, whose blocks have a part each along k. Behind the stages are the sums for the other blocks."""
+    size, padded = size_of(case), _padded(case)
+    columns, stages, parts = config["columns"], config["stages"], config["parts"]
+    rows, depth = _PLAIN["kSmallRows"], _TILE["kDepth"]
+    product = launch(
+        template("gemm", columns, stages, parts),
+        *((parts * ceil_div(size.m, rows), ceil_div(size.n, columns)), _PLAIN["kThreads"]),
+        *(
+            *(_copy_of(name) if name in padded else name for name in _OPERANDS),
+            "c",
+            "d",
+            *scalars(size),
+            _pitch(size.m),
+            _pitch(size.k),
+        ),
+        shared_bytes=_FLOAT * (stages * depth * (rows + columns) + rows * columns // parts * (parts - 1)) + ALIGNMENT_BYTES,
     )
     return (*_pads(case), product)
 
@@ -345,6 +367,13 @@ WGMMA_VARIANTS: Final = (
             _tiled("128x64x16", 4, apart=2, blocks=2),
         ],
         scratch=_turned_shares_scratch,
+        **HOPPER,
+    ),
+    _rung(
+        *("v21_plain_copies_tf32", "Copies without tensor maps, TF32", _plain_copies),
+        *([*_wide((32, 4), parts=2), *_wide((64, 4), parts=4)], "tf32"),
+        scratch=_scratch,
+        draft=True,
         **HOPPER,
     ),
 )
