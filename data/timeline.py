@@ -295,9 +295,10 @@ def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[Bools, Int64s
     return call != NONE, integers(calls["start_ns"])[call], integers(calls["end_ns"])[call]
 
 
-def calls_ns(run: store.Run, *words: str) -> int:
-    """Time of the host in calls whose names have one of these words."""
+def calls_ns(run: store.Run, *choices: tuple[str, ...]) -> tuple[int, ...]:
+    """Time of the host in calls whose names have one of some words, for each choice of words."""
     calls = run.arrow("api_calls", ["name", "start_ns", "end_ns"])
     code, names = coded(calls["name"])
-    chosen = np.array([any(word in name for word in words) for name in names], bool)[code] if len(code) else np.empty(0, bool)
-    return int((integers(calls["end_ns"]) - integers(calls["start_ns"]))[chosen].sum())
+    lasts = integers(calls["end_ns"]) - integers(calls["start_ns"])
+    chosen = (np.array([any(word in name for word in words) for name in names], bool) for words in choices)
+    return tuple(int(lasts[each[code]].sum()) for each in chosen)

@@ -40,14 +40,21 @@ NO_GPU: Final[dict[str, Any]] = {
 def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
     """Return the columns about processor, software and checkout. `arguments`: the command line without the program's
     name; or a call in Python as one text."""
-    commit = _git("rev-parse", "HEAD")
-    changes = _git("status", "--porcelain")
     return {
         "cpu_name": cpu_name(),
         "cpu_threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "os": f"{platform.system()} {platform.release()}",
-        "python_version": platform.python_version(),
         "packages": json.dumps({name: version for name in _PACKAGES.split() if (version := _version_of(name))}, sort_keys=True),
+        **_process_facts(arguments),
+    }
+
+
+def _process_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
+    """Return the columns about this process: its Python, the checkout and the command."""
+    commit = _git("rev-parse", "HEAD")
+    changes = _git("status", "--porcelain")
+    return {
+        "python_version": platform.python_version(),
         "git_commit": commit or "",
         "git_dirty": None if commit is None else bool(changes),
         "command": arguments if isinstance(arguments, str) else command_line(arguments),
@@ -57,7 +64,7 @@ def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
 def import_facts(arguments: Sequence[str]) -> dict[str, Any]:
     """The same of an import: of this process what is known, and of the machine of the capture nothing."""
     of_machine = dict.fromkeys(("cpu_name", "os", "collector_version"), "")
-    return {**host_facts(arguments), **NO_GPU, **of_machine, "cpu_threads": None, "packages": "{}", "kind": "import"}
+    return {**_process_facts(arguments), **NO_GPU, **of_machine, "cpu_threads": None, "packages": "{}", "kind": "import"}
 
 
 def command_line(arguments: Sequence[str]) -> str:

@@ -143,8 +143,7 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
         "events": events or len(work) + run.rows("api_calls"),
         **breakdown(work),
         **rank_columns(work),
-        "copy_calls_ns": calls_ns(run, COPYING),
-        "waiting_calls_ns": calls_ns(run, COPYING, WAITING),
+        **dict(zip(("copy_calls_ns", "waiting_calls_ns"), calls_ns(run, (COPYING,), (COPYING, WAITING)), strict=True)),
     }
     tables: dict[str, Any] = {
         "ranks": [row],

@@ -223,7 +223,8 @@ def find(
     Args:
         collectives: rows of `job_tables.COLLECTIVES` of all ranks, with the columns from `match` on.
         clocks: the ranks' clocks.
-        iterations: rows of `job_tables.ITERATIONS`; `rank`, `iteration`, `host_wait_ns` and `exposed_ns` are read.
+        iterations: rows of `job_tables.ITERATIONS`; `rank`, `iteration`, `device_start_ns`, `device_end_ns`, `host_wait_ns` and
+            `exposed_ns` are read.
         kernels: rows of `job_tables.RANK_KERNELS`; `rank`, `iteration`, `name`, `kind`, `count` and `total_ns` are read.
         totals: sums of each rank over its whole profile.
     """
@@ -309,7 +310,8 @@ def _profiles(
 ) -> _Profiles:
     """Sum the tables by rank over the iterations that all ranks have, or over everything if they share none.
 
-    Where all ranks have the same iterations, waits for the host between them count, too.
+    Waits for the host between iterations count, too: those of the whole profile where all ranks have the same iterations, else the time
+    between two iterations that follow each other.
     """
     ranks = clocks.ranks
     known = pa.array(ranks)
@@ -322,7 +324,7 @@ def _profiles(
         )
 
     calling = np.array([each.copy_calls_ns for each in of_ranks], np.float64)
-    between = np.array([each.host_wait_ns for each in of_ranks], np.float64) * (len(common) == len(numbers))
+    of_all = np.array([each.host_wait_ns for each in of_ranks], np.float64) * (len(common) == len(numbers))
 
     def by_rank(table: pa.Table, column: str) -> Floats:
         at = np.searchsorted(ranks, integers(table["rank"]))
@@ -342,10 +344,21 @@ def _profiles(
         by_kernel("total_ns"),
         by_kernel("count"),
         np.maximum(by_rank(memory, "total_ns"), calling),
-        np.maximum(np.maximum(by_rank(iterations, "host_wait_ns"), between) - calling, 0.0),
+        np.maximum(np.maximum(by_rank(iterations, "host_wait_ns") + _between_ns(ranks, iterations), of_all) - calling, 0.0),
         _compared(matched, clocks).longer_ns,
         by_rank(iterations, "exposed_ns"),
     )
+
+
+def _between_ns(ranks: Int64s, iterations: pa.Table) -> Floats:
+    """The time of each rank between iterations that follow each other, in which its devices do nothing."""
+    at, number, start, end = (
+        integers(iterations[name], -1) for name in ("rank", "iteration", "device_start_ns", "device_end_ns")
+    )
+    order = np.lexsort((number, at))
+    at, number, start, end = np.searchsorted(ranks, at[order]), number[order], start[order], end[order]
+    follows = (at[1:] == at[:-1]) & (number[1:] == number[:-1] + 1) & (start[1:] >= 0) & (end[:-1] >= 0)
+    return np.bincount(at[1:][follows], np.maximum(start[1:] - end[:-1], 0)[follows], len(ranks)).astype(np.float64)
 
 
 def _cause(profiles: _Profiles, late: int, peers: Int64s) -> str:

@@ -15,6 +15,7 @@ from warpladder.dashboard.trace.parts import Steps
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
 from warpladder.dashboard.ui.text import apart, plain_lines
 from warpladder.dashboard.views.home import query
+from warpladder.data.words import first_of
 
 #: Collector -> the program that wrote the profile.
 PROGRAMS: Final = {
@@ -27,6 +28,8 @@ PROGRAMS: Final = {
 _MOST_KERNELS, _MOST_COPIES, _MOST_COUNTED = 6, 2, 16
 _COUNTED_CHARACTERS: Final = 28
 _NAMES: Final = 42
+#: Kinds of GPUs that the title of a job names.
+_MOST_KINDS: Final = 2
 
 
 def render(data: RunData, form: Form, lines: int = SCREEN) -> str:
@@ -65,7 +68,13 @@ def title_of(data: RunData, what: str = "") -> str:
     """
     info = data.info
     program = PROGRAMS.get(str(info["collector"]), info["collector"])
-    device = info["device_name"] or ("GPU not named" if data.job or {"kernels", "memory_ops"} & set(data.traces.tables) else "")
+    named = data.job.frame("ranks", "device_name")["device_name"].astype(str) if data.job else ()
+    kinds = dict.fromkeys(each for each in named if each)
+    device = (
+        first_of(kinds, _MOST_KINDS)
+        or info["device_name"]
+        or ("GPU not named" if data.job or {"kernels", "memory_ops"} & set(data.traces.tables) else "")
+    )
     return f"{info['source']}: {what}{program}{device and f', {device}'}"
 
 

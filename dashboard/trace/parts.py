@@ -220,6 +220,7 @@ class Steps:
         waits_ns: of the host of a step, on average, in calls that wait for the device or copy.
         times: the classes of all steps.
         slow: the longest step, where it is much longer than the median.
+        total: steps of all ranks, in sum.
     """
 
     COLUMNS: ClassVar = ("iteration", "start_ns", "end_ns", "device_start_ns", "device_end_ns", *_COLUMNS)
@@ -240,6 +241,7 @@ class Steps:
     waits_ns: float
     times: Mapping[str, int]
     slow: SlowStep | None = None
+    total: int = 0
 
     @classmethod
     def of(cls, iterations: pd.DataFrame, waits_ns: int) -> "Steps | None":
@@ -259,7 +261,7 @@ class Steps:
         host = cls(
             count, lasts.median(), lasts.min(), lasts.max(), median, least, most, parts.span_ns, lasts.sum(), waits, parts.times
         )
-        return replace(host, slow=slow)
+        return replace(host, slow=slow, total=len(iterations))
 
     def sentence(self, parts: Parts | None, of_devices: str = "") -> str:
         """`4 steps: 15.1 ms each on the host, 12.8 ms each from first to last device work, which cover 51.6 of 51.9 ms`.
@@ -269,7 +271,12 @@ class Steps:
             of_devices: ` of 4 devices` where a rank has several.
         """
         ranks = parts.ranks if parts else 1
-        steps = f"{counted(self.count, 'step') if self.count > 1 else 'one step'}{f' on each of {ranks} ranks' if ranks > 1 else ''}"
+        steps = counted(self.count, "step") if self.count > 1 else "one step"
+        if ranks > 1:
+            same = self.total == self.count * ranks
+            steps = (
+                f"{steps} on each of {ranks} ranks" if same else f"{self.total} steps on {ranks} ranks, not the same on each"
+            )
         several = self.count > 1 or ranks > 1
         on_host = f"{_spread(self.median_ns, self.least_ns, self.most_ns, several)} on the host"
         if parts is None or self.device_median_ns is None or self.device_least_ns is None or self.device_most_ns is None:

@@ -173,12 +173,17 @@ def _of_host(job: Job, late: pd.DataFrame) -> str:
     if late.empty or late["cause"].iloc[0] != "host":
         return ""
     rank = int(late["rank"].iloc[0])
-    gap = host_gap(job.open_rank(rank))
-    return gap.sentence(rank) if gap else ""
+    gap, ranks = host_gap(job.open_rank(rank)), job.frame("ranks", "rank", "status", "late")
+    others = ranks.loc[(ranks["status"] == "ok") & ~ranks["late"].astype(bool), "rank"]
+    usual = host_gap(job.open_rank(int(others.iloc[0]))) if gap and len(others) else None
+    is_usual = gap and usual and usual.duration_ns >= _LIKE * gap.duration_ns
+    return gap.sentence(rank) if gap and not is_usual else ""
 
 
 #: A hole between operators that is at least this part of the wait explains it.
 _MOST: Final = 0.5
+#: A wait explains no lateness where another rank, which is not late, has one of at least this part of it.
+_LIKE: Final = 0.8
 
 
 @dataclass(frozen=True)

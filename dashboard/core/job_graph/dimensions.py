@@ -6,7 +6,6 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph import experts
 from warpladder.dashboard.core.job_graph.graph import JobGraph
 from warpladder.data.arrays import Bools
 
@@ -16,6 +15,7 @@ _NAMED: Final = {
     "pipeline": r"\b(pp|pipe)",
     "expert": r"\b(ep|expert)",
 }
+_NUMBER: Final = re.compile(r"\d+")
 #: The row of `times` for communication that goes on from the iteration before.
 BEFORE: Final = "begun in the step before"
 
@@ -49,7 +49,7 @@ def _dimension(title: str, ranks: str, message: bool, kind: str, every: set[str]
         return "pipeline"
     if kind in ("alltoall", "dispatch", "combine"):
         return "expert"
-    numbers = experts.numbers(ranks)
+    numbers = [int(each) for each in _NUMBER.findall(ranks)[:2]]  # the profiler shortens long lists
     several = len({each for each in every if each}) > 1
     if several and len(numbers) > 1:
         return "tensor" if numbers[1] - numbers[0] == 1 else "data"

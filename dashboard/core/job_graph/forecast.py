@@ -93,9 +93,9 @@ def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
             why = "the step without the profiler is shorter than the work of the devices in the profile"
             return replace(found, step_ns=step_ns, replayed_ns=base, why_not=why)
     options = _options(job, graph, pipeline)
-    changes = [Change(each.compute, each.host * less, each.transfer) for _, _, each in options]
+    changes = [replace(each, host=each.host * less) for _, _, each in options]
     # Less compute may be fewer launches: at best, the host is faster by the same factor.
-    best = [Change(each.compute, each.host * np.minimum(each.compute, 1), each.transfer) for each in changes]
+    best = [replace(each, host=each.host * np.minimum(each.compute, 1)) for each in changes]
     steps = execute(graph, [*changes, *best, Change.of(graph, host=less)]).steps_ns
     doubt = abs(base - measured)
     outcomes = [
@@ -144,14 +144,14 @@ def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) ->
     The slowest one counts, and those that exceed their peers at least half as much.
     """
     sums = graph.pieces[~(graph.pieces["is_first"] & (graph.pieces["iteration"] == graph.iterations[0]))]
-    sums = sums.groupby("rank")[["compute_ns", "host_ns"]].sum()
+    sums = sums.groupby("rank")[["compute_ns", "host_ns", "other_ns"]].sum()
     stages = pipeline.stages if pipeline else (graph.ranks,)
     excess, factors = dict[int, float](), dict[int, Floats]()
     for ranks in (each for each in stages if len(each) > 1):
         times = sums.loc[list(ranks)].to_numpy(np.float64)
         for rank, own in zip(ranks, times, strict=True):
             usual = np.median(times[np.array(ranks) != rank], axis=0)
-            slow = own if compute else np.array([usual[0], own[1]])
+            slow = own if compute else np.array([usual[0], *own[1:]])
             more = float(slow.sum() / max(usual.sum(), 1)) - 1
             if more > UNEVEN - 1:
                 excess[rank], factors[rank] = more, np.minimum(usual / np.maximum(slow, 1), 1)
@@ -159,7 +159,7 @@ def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) ->
     change = Change.of(graph)
     for rank in found:
         chosen = (graph.pieces["rank"] == rank).to_numpy()
-        change.compute[chosen], change.host[chosen] = factors[rank]
+        change.compute[chosen], change.host[chosen], change.other[chosen] = factors[rank]
     return found, change
 
 

@@ -134,16 +134,17 @@ _PACED_BY_HOST: Final = 0.2
 
 @dataclass(frozen=True)
 class Change:
-    """Factors of the times of each piece; 1 where it stays."""
+    """Factors of the times of each piece; 1 where it stays. `other`: of copies and short gaps."""
 
     compute: Floats
     host: Floats
     transfer: Floats
+    other: Floats
 
     @classmethod
     def of(cls, graph: JobGraph, compute: float = 1.0, host: float = 1.0, transfer: float = 1.0) -> "Change":
         """The same factors for all pieces."""
-        return cls(*(np.full(len(graph.pieces), factor) for factor in (compute, host, transfer)))
+        return cls(*(np.full(len(graph.pieces), factor) for factor in (compute, host, transfer, 1.0)))
 
 
 class Replayed(NamedTuple):
@@ -207,7 +208,7 @@ def work_ns(pieces: pd.DataFrame, change: Change) -> Floats:
     """The time of each piece without communication."""
     compute, host, other = (pieces[name].to_numpy(np.float64) for name in _TIMES)
     paced = host > _PACED_BY_HOST * (compute + host)
-    own = compute * change.compute + other
+    own = compute * change.compute + other * change.other
     total: Floats = np.where(paced, np.maximum(own, change.host * (compute + host + other)), own + host * change.host)
     return total
 

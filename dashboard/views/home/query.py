@@ -89,7 +89,7 @@ def _device_time(run: store.Run) -> tuple[Parts | None, Steps | None, int]:
         for rank, own in enumerate(of_each)
         for each in timeline.iteration_rows(own, ranges)
     ]
-    steps = Steps.of(store.frame("iterations", rows), timeline.calls_ns(run, timeline.COPYING, timeline.WAITING))
+    steps = Steps.of(store.frame("iterations", rows), *timeline.calls_ns(run, (timeline.COPYING, timeline.WAITING)))
     if not len(work):
         return None, steps, 0
     devices = len(np.unique(work.device))

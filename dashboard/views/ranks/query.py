@@ -74,6 +74,7 @@ _ABOUT_LATE: Final = {
     "clock": "compare the clock of rank {rank}'s GPU with those of the others: nvidia-smi -q -d CLOCK,PERFORMANCE",
     "": "see in which steps rank {rank} is late: warpladder app, page Ranks",
 }
+_ABOUT_GPU: Final = "run all ranks on the same kind of GPU, or give rank {rank} less work"
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,8 @@ def _to_do(data: RunData, parts: Parts) -> str:
     late = lateness(data).late[:1] if graph.host is None else (graph.host,)
     if late and not graph.vain:
         cause = "host" if graph.host is not None else str(ranks.set_index("rank")["cause"][late[0]])
-        return _ABOUT_LATE[cause].format(rank=late[0])
+        about = _ABOUT_GPU if stragglers.other_gpu(stragglers.ranking(data)) else _ABOUT_LATE[cause]
+        return about.format(rank=late[0])
     if not parts.span_ns:
         return "no rank has device work: profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
     critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Ranks, section Critical path"

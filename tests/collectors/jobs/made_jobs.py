@@ -193,6 +193,11 @@ def cut(table: pa.Table, event: Int64s, kept: npt.NDArray[np.bool_]) -> tuple[pa
     return table.filter(pa.array(kept)), event[kept]
 
 
+#: The columns of `iterations` that stragglers are found with.
+OF_ITERATIONS = ("rank", "iteration", "device_start_ns", "device_end_ns", "host_wait_ns", "exposed_ns")
+_LASTS_NS = 100_000_000
+
+
 def profiles(
     ranks: int,
     iterations: int,
@@ -202,6 +207,7 @@ def profiles(
     counts: dict[str, int] | None = None,
     host: float = 1.0,
     exposed_ns: int = 0,
+    between_ns: int = 0,
 ) -> tuple[pa.Table, pa.Table]:
     """Tables `iterations` and `rank_kernels` in which one rank differs from the others.
 
@@ -210,6 +216,7 @@ def profiles(
         counts: by name, its further executions.
         host: factor of its idle time in which it waits for the host.
         exposed_ns: exposed communication of the other ranks in an iteration.
+        between_ns: time of the late rank between two iterations.
     """
     usual = {"gemm": (40, 500_000), "softmax": (20, 100_000), "norm": (20, 50_000), "adam": (4, 200_000), "h2d": (2, 400_000)}
     rng = np.random.default_rng(7)
@@ -218,7 +225,8 @@ def profiles(
         is_late = rank == late
         for iteration in range(iterations):
             waited = round(3e6 * (host if is_late else 1.0) * rng.normal(1, 0.01))
-            idle.append((rank, iteration, waited, 0 if is_late else exposed_ns))
+            begin = iteration * (_LASTS_NS + (between_ns if is_late else 0))
+            idle.append((rank, iteration, begin, begin + _LASTS_NS, waited, 0 if is_late else exposed_ns))
             names = dict.fromkeys([*usual, *(counts or {})] if is_late else usual)
             for name in names:
                 count, each = usual.get(name, (0, 100_000))
@@ -227,6 +235,6 @@ def profiles(
                 kind = "memory" if name == "h2d" else "compute"
                 sums.append((rank, iteration, name, kind, count, round(time)))
     return (
-        pa.table(dict(zip(("rank", "iteration", "host_wait_ns", "exposed_ns"), zip(*idle, strict=True), strict=True))),
+        pa.table(dict(zip(OF_ITERATIONS, zip(*idle, strict=True), strict=True))),
         pa.table(dict(zip(("rank", "iteration", "name", "kind", "count", "total_ns"), zip(*sums, strict=True), strict=True))),
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.collectors.jobs.made_jobs import MadeJob, make_job, profiles, with_further_group, with_whole_us
+from tests.collectors.jobs.made_jobs import OF_ITERATIONS, MadeJob, make_job, profiles, with_further_group, with_whole_us
 from warpladder.collectors.jobs.placing import place
 from warpladder.collectors.jobs.stragglers import Stragglers, find
 
@@ -93,12 +93,22 @@ def test_lateness_that_several_collectives_count_has_a_cause(late_job):
 def test_iterations_that_not_all_ranks_have_are_not_compared(late_job):
     """In iteration 9, which the late rank alone has, it copies for seconds."""
     iterations, kernels = profiles(RANKS, 4, late=LATE, kernels={"gemm": 1.6})
-    own = pa.table({"rank": [LATE], "iteration": [9], "host_wait_ns": [0], "exposed_ns": [0]})
+    own = _iteration_of(LATE, 9)
     copies = pa.table(
         {"rank": [LATE], "iteration": [9], "name": ["h2d"], "kind": ["memory"], "count": [1], "total_ns": [9_000_000_000]}
     )
     result = found(late_job, (pa.concat_tables((iterations, own)), pa.concat_tables((kernels, copies))))
     assert result.cause[LATE] == "compute"
+
+
+def _iteration_of(rank, number):
+    """A further iteration of a rank."""
+    return pa.table(dict(zip(OF_ITERATIONS, ([rank], [number], [10**9], [2 * 10**9], [0], [0]), strict=True)))
+
+
+def test_waits_for_the_host_between_iterations_count_where_ranks_have_different_iterations(late_job):
+    iterations, kernels = profiles(RANKS, 4, late=LATE, between_ns=30_000_000)
+    assert found(late_job, (pa.concat_tables((iterations, _iteration_of(0, 9))), kernels)).cause[LATE] == "host"
 
 
 def test_two_ranks_are_compared_with_each_other():

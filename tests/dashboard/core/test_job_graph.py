@@ -5,6 +5,7 @@ The steps of changed jobs are those of traces that are generated with the change
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -155,6 +156,41 @@ def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> No
         r"with rank 1 like the other, steps would end every ([\d.]+) in place of ([\d.]+) ms, ([\d.]+) % less", found.further[0]
     )
     assert told and [*map(float, told.groups())] == pytest.approx([fast / 1e6, slow / 1e6, 100 * (1 - fast / slow)], rel=0.01)
+
+
+@pytest.mark.slow
+def test_a_wait_for_the_host_that_other_ranks_have_too_is_not_why_a_rank_is_late(tmp_path: Path) -> None:
+    job = imported(replace(LATE_HOST, late_host_us=((0, 4000.0), (1, 4900.0))), tmp_path)
+    late = job.frame("ranks", "rank", "late", "cause").query("late")
+    assert late[["rank", "cause"]].to_numpy().tolist() == [[1, "host"]]
+    assert answer.answer(job, forecast.forecast(job)).cause == ""
+
+
+def test_a_rank_that_copies_for_longer_is_made_like_its_peers() -> None:
+    columns = {
+        "rank": range(4),
+        "iteration": 1,
+        "is_first": False,
+        "compute_ns": 100,
+        "host_ns": 10,
+        "other_ns": [20, 20, 80, 20],
+    }
+    graph = JobGraph((0, 1, 2, 3), (1,), pd.DataFrame(columns), pd.DataFrame())
+    slow, change = forecast._slow_ranks(graph, None, compute=True)
+    assert slow == [2] and change.other.tolist() == [1, 1, 0.25, 1]
+    assert change.compute.tolist() == change.host.tolist() == [1, 1, 1, 1]
+
+
+def test_a_dimension_is_told_by_a_list_of_ranks_that_the_profiler_shortened() -> None:
+    ranks = ["[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 8, 16, 24, ...]", None]
+    nothing = dict.fromkeys(("group_title", "sends_to", "receives_from"))
+    graph = JobGraph(
+        (), (), pd.DataFrame({**nothing, "group_ranks": ranks, "collective": ["allreduce", "allreduce", None]}), pd.DataFrame()
+    )
+    assert {name: rows.tolist() for name, rows in dimensions.pieces_by_dimension(graph).items()} == {
+        "tensor": [True, False, False],
+        "data": [False, True, False],
+    }
 
 
 @pytest.mark.slow

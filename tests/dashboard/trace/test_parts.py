@@ -158,6 +158,9 @@ def test_the_steps_of_a_job_cover_the_mean_of_its_ranks() -> None:
     assert (
         found.sentence(parts(host_wait=1_960).mean(2)) == "2 steps on each of 2 ranks: 480 µs each, which cover 960 of 980 µs"
     )
+    fewer = Steps.of(pd.DataFrame(rows[:3]), 0)
+    assert fewer is not None
+    assert fewer.sentence(parts(host_wait=1_960).mean(2)).startswith("3 steps on 2 ranks, not the same on each: 480 µs each")
 
 
 def test_a_step_that_takes_much_longer_than_the_median_is_named_and_looked_at_first() -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.lateness import Lateness
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.words import first_of, named_ranks
 
 #: Cause of a late rank -> its words.
 CAUSES: Final = {
@@ -16,6 +17,9 @@ CAUSES: Final = {
     "clock": "nearly all kernels are slower by about the same factor, as at a lower clock",
     "": "not known, since none of its times is longer than the others' by a quarter of their wait",
 }
+#: Those that another kind of GPU explains.
+_OF_KERNELS: Final = {"compute", "work", "clock"}
+_DEVICES_NAMED: Final = 3
 #: Figure of a rank in an iteration -> its words.
 HISTORY: Final = {"wait": "wait", "last": "times last"}
 
@@ -25,15 +29,15 @@ def ranking(data: RunData) -> pd.DataFrame:
 
     Returns:
         `rank`, `late`, `cause`, `lateness_ns` (null in runs before it), `wait_ns`, `wait_uncertainty_ns` (a standard deviation), `last`, `collectives`, `last_percent` (of the
-        collectives), and the clock: `offset_ns`, `drift_ppm`, `uncertainty_ns`. No rows where no wait is known.
+        collectives), the clock: `offset_ns`, `drift_ppm`, `uncertainty_ns`, and `device_name`. No rows where no wait is known.
     """
     times = ("lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns")
-    ranks = data.job.frame("ranks", "rank", "late", "cause", *times)
+    ranks = data.job.frame("ranks", "rank", "late", "cause", "device_name", *times)
     order = ["late", "lateness_ns", "wait_ns", "rank"]
     ranks = ranks[ranks["wait_ns"].notna()].sort_values(order, ascending=[False, False, True, True], ignore_index=True)
     ranks["last_percent"] = 100 * ranks["last"].astype(float) / ranks["collectives"].where(ranks["collectives"] > 0)
     columns = ["rank", "late", "cause", "lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "last_percent"]
-    return ranks[[*columns, "offset_ns", "drift_ppm", "uncertainty_ns"]]
+    return ranks[[*columns, "offset_ns", "drift_ppm", "uncertainty_ns", "device_name"]]
 
 
 def history(data: RunData) -> pd.DataFrame:
@@ -58,4 +62,18 @@ def title(found: Lateness, ranks: pd.DataFrame) -> str:
 def cause_of(ranks: pd.DataFrame) -> str:
     """Why the late ranks of `ranking` are late, in words; empty where none is late or their causes differ."""
     causes = {str(cause) for cause in ranks.loc[ranks["late"].astype(bool), "cause"]}
-    return CAUSES[causes.pop()] if len(causes) == 1 else ""
+    return other_gpu(ranks) or (CAUSES[causes.pop()] if len(causes) == 1 else "")
+
+
+def other_gpu(ranks: pd.DataFrame) -> str:
+    """`another GPU: rank 2 has NVIDIA A100, the others have NVIDIA H100`, where the kernels of late ranks of `ranking` take longer on another kind of GPU;
+    else empty."""
+    late = ranks["late"].astype(bool)
+    own, others = (sorted({str(name) for name in ranks.loc[chosen, "device_name"]}) for chosen in (late, ~late))
+    if not own or not others or "" in own + others or not set(own).isdisjoint(others):
+        return ""
+    if not set(ranks.loc[late, "cause"]) <= _OF_KERNELS:
+        return ""
+    numbers = sorted(ranks.loc[late, "rank"].tolist())
+    has = f"{named_ranks(numbers)} {'has' if len(numbers) == 1 else 'have'}"
+    return f"another GPU: {has} {first_of(own, _DEVICES_NAMED)}, the others have {first_of(others, _DEVICES_NAMED)}"

@@ -50,6 +50,17 @@ def test_late_ranks_of_different_causes_have_none_in_the_title(data: RunData) ->
     assert "Cause" not in queries.title(lateness(data), ranks)
 
 
+def test_another_kind_of_gpu_is_why_the_kernels_of_a_rank_take_longer(data: RunData) -> None:
+    ranks = queries.ranking(data)
+    ranks["device_name"] = ranks["device_name"].where(ranks["rank"] != 5, "NVIDIA A100")
+    usual = ranks.loc[ranks["rank"] != 5, "device_name"].iloc[0]
+    assert queries.cause_of(ranks) == f"another GPU: rank 5 has NVIDIA A100, the others have {usual}"
+    assert queries.cause_of(ranks.assign(cause="host")) == queries.CAUSES["host"]
+    assert not queries.other_gpu(ranks.assign(device_name=""))
+    ranks.loc[0, "device_name"], ranks.loc[1, "device_name"] = usual, "NVIDIA A100"
+    assert not queries.other_gpu(ranks)  # another rank with that GPU is not late
+
+
 def test_of_many_ranks_those_with_the_least_wait_and_the_middle_one_are_drawn(data: RunData) -> None:
     ranks = queries.ranking(data)
     assert queries.drawn(ranks, 7)["rank"].tolist() == ranks["rank"].tolist()
