@@ -81,16 +81,23 @@ def limit_words(row: Mapping[Any, Any]) -> str:
     return f"{LABELS[verdict.kind]}{reason}"
 
 
+#: Roles of variants that are compared only where there are no others.
+_APART: Final = ("ceiling", "specimen")
+
+
 def answer(frame: pd.DataFrame) -> str:
     """One or two sentences on what limits the fastest variant of `query.best`, and the others.
 
     The samples decide which variant is fastest. Without samples, the sentence names the profiled execution with the least time
     as such. Ceilings and specimens count only where there are no other variants.
     """
-    others = frame[~frame["role"].isin(["ceiling", "specimen"])]
+    others = frame[~frame["role"].isin(_APART)]
     shown = (others if len(others) else frame).sort_values(["timed_ns", "time_ns"], kind="stable")
     first, *rest = shown.to_dict("records")
-    role = ", the fastest," if pd.notna(first["timed_ns"]) else ", with the least time under the profiler,"
+    if pd.isna(first["timed_ns"]):
+        role = ", with the least time under the profiler,"
+    else:
+        role = ", the fastest," if first["timed_ns"] <= first["fastest_ns"] else ", the fastest with counters,"
     lead = f"{first['variant']}{role if rest else ''} {limit_clause(first)}."
     kinds = [limit(row).kind for row in rest]
     counts = {label: kinds.count(kind) for kind, label in LABELS.items()}
@@ -118,7 +125,8 @@ def times(data: RunData, workload: str, case: str) -> pd.DataFrame:
 
 
 def best(data: RunData, workload: str, case: str, timed: pd.DataFrame) -> pd.DataFrame:
-    """Of `counters.by_config`, the row of each variant's fastest config, with the columns `timed_ns` and `percent_of_floor`.
+    """Of `counters.by_config`, the row of each variant's fastest config, with the columns `timed_ns` and `percent_of_floor`; and `fastest_ns`,
+    the least time of all variants, also of those without counters.
 
     A time counts where the variant has the same source in both runs. Configs without one are compared by the time of their profiled
     execution.
@@ -130,7 +138,10 @@ def best(data: RunData, workload: str, case: str, timed: pd.DataFrame) -> pd.Dat
     same = timed.merge(sources, on=["variant", "source_sha256"])[["variant", "config", "timed_ns", "percent_of_floor"]]
     frame = by_config(data, workload, case).merge(same, on=["variant", "config"], how="left")
     fastest = frame.sort_values(["timed_ns", "time_ns"], kind="stable").drop_duplicates("variant")
-    return fastest.sort_index().reset_index(drop=True)
+    of_another_source = set(sources["variant"]) - set(same["variant"])
+    apart = data.variants.loc[data.variants["role"].isin(_APART), "variant"]
+    rivals = timed[~timed["variant"].isin({*of_another_source, *apart})]
+    return fastest.sort_index().reset_index(drop=True).assign(fastest_ns=rivals["timed_ns"].min())
 
 
 def steps(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 Found = Iterator[tuple[str, Written]]
 _VARIANT: Final = r"(?P<variant>[\w.]+)(?: · \w+)?"
 
-_FASTEST: Final = rf"^{_VARIANT}(?:, the fastest,|, with the least time under the profiler,)?"
+_FASTEST: Final = rf"^{_VARIANT}(?:, the fastest(?: with counters)?,|, with the least time under the profiler,)?"
 
 
 def _rows(shown: Shown, **wanted: Any) -> list[Row]:

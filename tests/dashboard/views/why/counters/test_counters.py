@@ -224,6 +224,8 @@ def test_the_fastest_is_that_of_the_samples_and_not_of_one_profiled_execution(da
     frame = counted.best(data, WORKLOAD, CASE, pd.DataFrame(rows, columns=columns))
     assert frame.set_index("variant")["config"]["v04_padded"] == "tile=16"
     assert counted.answer(frame).startswith("v04_padded, the fastest, ")
+    faster = pd.DataFrame([*rows, ("v09_uncounted", "", "its own", 100.0, 50.0)], columns=columns)
+    assert counted.answer(counted.best(data, WORKLOAD, CASE, faster)).startswith("v04_padded, the fastest with counters, ")
     assert query.where_timed(frame, "“X”") == " The fastest and its config by the samples of “X”."
     assert query.where_timed(best(data), "").endswith("by the samples of this run.")
     untimed = best(load(store.open_run(folder / "counters alone")))
