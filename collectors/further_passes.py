@@ -4,7 +4,7 @@ delays. The times come first; all passes are one run.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -280,8 +280,8 @@ def _together(
     rows = [diagnostic_row("warning", Source.TRACING, reason) for reason in missing.values()]
     for each, further_run in passed.items():
         rows += [row for row in further_run.records("diagnostics") if row["source"] in each.sources]
-        if each.collector == choice.ENERGY:
-            rows += _lacking_energy(further_run)
+        if each.collector in _OF_CELLS:
+            rows += lacking(each, further_run)
         if each.collector not in choice.CHECKS:
             rows.append(diagnostic_row("info", Source.TRACING, _told(each, further_run, str(run.info["collector"]))))
     journal.copy_run(run, into, rows)
@@ -303,16 +303,18 @@ def _told(of: FurtherPass, further: store.Run, timed_by: str) -> str:
     return f"the {noun} of a further pass by {by}; the times are those of {timed_by}, which {disturbed} disturbed"
 
 
-def _lacking_energy(further: store.Run) -> Iterable[dict[str, Any]]:
-    """A finding for each reason why cells have no energy. It is about no cell, since their times are not in doubt."""
-    have = {Cell.of(row) for row in further.records("energy")}
+def lacking(of: FurtherPass, further: store.Run) -> Iterator[dict[str, Any]]:
+    """A finding for each reason why cells have no energy or no counters. It is about no cell, since their times are not in doubt."""
+    (source,), table = of.sources, of.tables[0]
+    have = {Cell.of(row) for row in further.records(table)}
     reasons: defaultdict[str, list[Cell]] = defaultdict(list)
     for row in further.records("results"):
         if Cell.of(row) not in have:
             reasons[str(row["detail"])].append(Cell.of(row))
     for reason, cells in reasons.items():
         more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
-        yield diagnostic_row("warning", Source.ENERGY, f"no energy of {cells[0]}{more}: {reason}")
+        why = f": {reason}" if reason else ""
+        yield diagnostic_row("warning", source, f"no {table} of {cells[0]}{more}{why}")
 
 
 def _further_code(run: store.Run, further: store.Run) -> dict[str, list[dict[str, Any]]]:

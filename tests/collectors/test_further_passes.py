@@ -1,6 +1,7 @@
 """`record --trace` and `--counters`: times without a tool, and further passes in the same run. The tool here is a script."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -163,6 +164,17 @@ def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> N
     seconds = 15 + 3 * len(cells)
     about = f"at least {seconds:.0f} s: the kernels of libraries are not counted yet"
     assert told == f"cells whose counters are read: {len(cells)}, {about}"
+
+
+def test_cells_without_counters_are_named_with_the_reason(tmp_path: Path) -> None:
+    cell = {"workload": "sums", "config": "", "case": "n=10"}
+    results = [
+        {**cell, "variant": name, "detail": why} for name, why in (("a", ""), ("b", "interrupted"), ("c", "interrupted"))
+    ]
+    tables = {"counters": [{**cell, "variant": "a"}], "results": results}
+    of = further_passes.FurtherPass("--counters", "reads counters", choice.COUNTER, ("counters",), {Source.NSIGHT_COMPUTE})
+    (found,) = further_passes.lacking(of, SimpleNamespace(records=tables.__getitem__))  # type: ignore[arg-type]
+    assert (found["source"], found["text"]) == ("nsight_compute", "no counters of sums/b/n=10 and 1 more: interrupted")
 
 
 def test_cells_of_more_than_32_different_launches_are_left_out(tmp_path: Path) -> None:
