@@ -1,6 +1,7 @@
 """Random delays in kernels: where they are put, what the runs with them tell, and the pass of a recording."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,9 +37,7 @@ def kernels(workload: Workload, variant: CudaVariant) -> ptx.Module:
     """The kernels of the first config of a variant at its smallest case."""
     case, _, config = cells_of(workload, [variant.name])[0]
     names = sorted({each.kernel for each in kernels_of(variant.launches(case, config))})
-    compilation = compiler.compilation_of(variant, names, "sm_90")
-    symbols = {each.symbol for each in compiler.compiled(compilation).kernels.values()}
-    return ptx.parse(compiler.ptx_with_lines(compilation)).with_kernels(symbols)
+    return ptx.parse(compiler.ptx_with_lines(compiler.compilation_of(variant, names, "sm_90")))
 
 
 # -- where ---------------------------------------------------------------------------------------------------------------------
@@ -72,6 +71,7 @@ ACCESSES = "st.shared.f32 [%r1], %f1; ld.shared.f32 %f1, [%r2];"
         (f"L: bar.sync 0; {ACCESSES} @%p1 bra L; ret;", [(2, 4)]),
         (f"{{ {ACCESSES} }} ret;", []),
         ("st.shared.f32 [%r1], %f1; ld.global.f32 %f1, [%rd2]; ret;", []),
+        (f"wgmma.fence.sync.aligned; {ACCESSES} bar.sync 0;", []),
     ],
 )
 def test_lanes_run_one_after_another_where_nothing_needs_all_and_no_branch_leaves(
@@ -159,16 +159,35 @@ def test_planted_races_assemble_with_delays(variant: CudaVariant) -> None:
     assert ("lanes" in found) is (variant.name in ("warp_races", "block_races"))
 
 
+def words(module: ptx.Module) -> Counter[str]:
+    """How often each instruction is in the machine code, without modifiers and predicates."""
+    (code,) = disassemble(assembly.assemble(str(module), module.target)).values()
+    texts = (each.text.split() for each in code)
+    return Counter((word[1] if word[0].startswith("@") else word[0]).partition(".")[0] for word in texts)
+
+
+ROTATED = """extern "C" __global__ void k(const float* x, float* y, int n) {{
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  {between}
+  y[threadIdx.x] = s[n];
+}}"""
+
+
 @assembled
-def test_the_machine_code_has_a_part_twice_and_its_waits() -> None:
-    module = compiled(
-        'extern "C" __global__ void k(float* y, int n) { __shared__ float s[64]; s[threadIdx.x] = y[n]; y[0] = s[n]; }'
-    )
-    altered, _ = delays.stressed(module)
-    (code,) = disassemble(assembly.assemble(str(altered), altered.target)).values()
-    words = [word for each in code for word in each.text.split()[:2]]
-    assert [sum(word.startswith(name) for word in words) for name in ("STS", "LDS")] == [2, 2]
-    assert sum(word.startswith("NANOSLEEP") for word in words) >= 2 * 4
+def test_the_machine_code_has_a_part_twice_where_lanes_run_one_after_another() -> None:
+    altered, _ = delays.stressed(compiled(ROTATED.format(between="")))
+    after = words(altered)
+    assert (after["STS"], after["LDS"]) == (2, 2)
+
+
+@assembled
+def test_a_wait_is_no_branch_so_that_the_lanes_of_a_warp_stay_together() -> None:
+    module = compiled(ROTATED.format(between="__syncthreads();"))
+    altered, found = delays.stressed(module)
+    before, after = words(module), words(altered)
+    assert after["NANOSLEEP"] == len(found) == 6
+    assert all(before[each] == after[each] for each in ("BRA", "BSSY", "BSYNC", "BAR", "LDS", "STS", "LDG", "STG"))
 
 
 # -- what the runs tell --------------------------------------------------------------------------------------------------------
