@@ -1,14 +1,14 @@
 """The graph of a job in sentences: which stage, expert or host it waits for, and what a step takes without that; and what the host of a rank
 does in the longest time in which its device waits for a launch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph import dimensions, experts, pipelines
-from warpladder.dashboard.core.job_graph.forecast import SLOW_RANKS, UNEVEN, JobForecast
+from warpladder.dashboard.core.job_graph import dimensions, experts, groups, pipelines
+from warpladder.dashboard.core.job_graph.forecast import SLOW_GROUP, SLOW_RANKS, UNEVEN, JobForecast
 from warpladder.dashboard.core.job_graph.graph import JobGraph
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline
 from warpladder.dashboard.core.numbers import format_duration, format_percent
@@ -35,6 +35,7 @@ class GraphAnswer:
         change: a change that makes a step shorter, for the forecast; empty where none does.
         host: the rank whose host paces a pipeline; None where no host does.
         vain: no step is shorter with the late ranks like the others.
+        slow: which group of ranks communicates slowly, where a step would be shorter without that; empty where none does.
     """
 
     pipeline: str = ""
@@ -43,10 +44,15 @@ class GraphAnswer:
     change: str = ""
     host: int | None = None
     vain: bool = False
+    slow: str = ""
 
 
 def answer(job: Job, found: JobForecast) -> GraphAnswer:
     """The sentences about a job, from its graph."""
+    return replace(_answer(job, found), slow=_slow_group(found))
+
+
+def _answer(job: Job, found: JobForecast) -> GraphAnswer:
     ranks = job.frame("ranks", "rank", "late", "cause")
     late = ranks[ranks["late"].astype(bool)]
     graph, pipeline, routed = found.graph, found.pipeline, experts.experts_of(job)
@@ -94,6 +100,14 @@ def _helps(found: JobForecast, name: str) -> bool:
     """Whether a change makes a step shorter."""
     outcome = found.of(name)
     return outcome is not None and outcome.step_ns <= 0.98 * found.step_ns
+
+
+def _slow_group(found: JobForecast) -> str:
+    slow = found.slow_group
+    if slow is None or not _helps(found, SLOW_GROUP):
+        return ""
+    times = format_duration(slow.own_ns), format_duration(slow.usual_ns)
+    return f"{groups.sentence(slow, *times, named_ranks(slow.ranks))}{_takes(found, SLOW_GROUP, 'with it like the others')}"
 
 
 def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> tuple[str, str, int | None]:

@@ -8,6 +8,7 @@ import numpy as np
 from warpladder.dashboard.core.job_graph import experts, pipelines
 from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
 from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, execute, job_graph
+from warpladder.dashboard.core.job_graph.groups import SlowGroup, slow_group
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.replay import Contradiction
 from warpladder.dashboard.core.traces import Job
@@ -20,6 +21,8 @@ _CLOSE: Final = 0.02
 UNEVEN: Final = 1.03
 #: The change that makes several slow ranks like the others.
 SLOW_RANKS: Final = "slow-ranks"
+#: The change that makes a slow group like the others.
+SLOW_GROUP: Final = "slow-group"
 #: Halvings of the interval in which the part of the waits for hosts is sought.
 _TRIES: Final = 30
 #: How much longer the kernels of halved micro-batches may take in sum, as a part of the slowest stage's compute; measured on two H200.
@@ -51,7 +54,7 @@ class JobForecast:
         step_ns: the mean step as measured, or as given.
         replayed_ns: the same, replayed without a change.
         outcomes: empty where `why_not` has the reason.
-        graph, pipeline: of the job; None where it has none.
+        graph, pipeline, slow_group: of the job; None where it has none.
     """
 
     step_ns: float
@@ -60,6 +63,7 @@ class JobForecast:
     why_not: str = ""
     graph: JobGraph | None = None
     pipeline: Pipeline | None = None
+    slow_group: SlowGroup | None = None
 
     def of(self, name: str) -> Outcome | None:
         return next((each for each in self.outcomes if each.name == name), None)
@@ -77,7 +81,7 @@ def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
         return JobForecast(np.nan, np.nan, why_not=why)
     pipeline = pipeline_of(graph)
     measured = float(np.mean(graph.steps_ns))
-    found = JobForecast(measured, np.nan, graph=graph, pipeline=pipeline)
+    found = JobForecast(measured, np.nan, graph=graph, pipeline=pipeline, slow_group=slow_group(graph))
     try:
         base = float(execute(graph, [Change.of(graph)]).steps_ns.mean())
     except Contradiction as error:
@@ -93,6 +97,8 @@ def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
             why = "the step without the profiler is shorter than the work of the devices in the profile"
             return replace(found, step_ns=step_ns, replayed_ns=base, why_not=why)
     options = _options(job, graph, pipeline)
+    if slow := found.slow_group:
+        options.append((SLOW_GROUP, f"the group of {named_ranks(slow.ranks)} as fast as other groups", slow.level))
     changes = [replace(each, host=each.host * less) for _, _, each in options]
     # Less compute may be fewer launches: at best, the host is faster by the same factor.
     best = [replace(each, host=each.host * np.minimum(each.compute, 1)) for each in changes]

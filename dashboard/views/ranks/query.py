@@ -163,7 +163,7 @@ def sentences(data: RunData) -> tuple[str, ...]:
         lines = [f"{found.lateness}: {found.reasons[-1]}"]
     else:
         lines = [found.lateness, f"cause: {cause}" if cause else ""]
-    return tuple(each for each in (*lines, *graph.further) if each)
+    return tuple(each for each in (graph.slow, *lines, *graph.further) if each)
 
 
 def _differing_kernel(data: RunData) -> tuple[str, ...]:
@@ -217,6 +217,8 @@ def _to_do(data: RunData, parts: Parts) -> str:
     graph, ranks = graph_answer(data), _with_profile(data)
     if graph.change and graph.host is None:
         return f"see what {graph.change} and other changes bring: warpladder forecast {data.argument}"
+    if graph.slow:
+        return "see how the ranks of the slow group are connected: nvidia-smi topo -m, and NCCL_DEBUG=INFO for the paths that NCCL takes"
     late = lateness(data).late[:1] if graph.host is None else (graph.host,)
     if late and not graph.vain:
         cause = "host" if graph.host is not None else str(ranks.set_index("rank")["cause"][late[0]])

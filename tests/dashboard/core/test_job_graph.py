@@ -20,7 +20,7 @@ from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.core import lateness, run_data
-from warpladder.dashboard.core.job_graph import answer, dimensions, experts, forecast, pipelines
+from warpladder.dashboard.core.job_graph import answer, dimensions, experts, forecast, groups, pipelines
 from warpladder.dashboard.core.job_graph.answer import host_gap
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.traces import Job
@@ -179,6 +179,40 @@ def test_a_rank_that_copies_for_longer_is_made_like_its_peers() -> None:
     slow, change = forecast._slow_ranks(graph, None, compute=True)
     assert slow == [2] and change.other.tolist() == [1, 1, 0.25, 1]
     assert change.compute.tolist() == change.host.tolist() == [1, 1, 1, 1]
+
+
+def test_a_group_whose_collectives_take_longer_than_those_of_other_groups_is_slow() -> None:
+    groups_of = {(0, 1): 30_000, (2, 3): 200_000, (4, 5): 40_000}
+    rows = [
+        {
+            "rank": rank,
+            "match": 10 * step + ranks[0],
+            "group_ranks": str([*ranks]),
+            "transfer_ns": each + rank,
+            "bytes": 1 << 20,
+        }
+        for step in range(4)
+        for ranks, each in groups_of.items()
+        for rank in ranks
+    ]
+    about = {"group_title": "tp", "collective": "allreduce", "sends_to": None, "receives_from": None}
+    pieces = pd.DataFrame(rows).assign(**about)
+    graph = JobGraph((0, 1, 2, 3, 4, 5), (1,), pieces, pd.DataFrame())
+    slow = groups.slow_group(graph)
+    assert slow is not None and (slow.ranks, slow.others) == ((2, 3), 2)
+    assert (slow.own_ns, slow.usual_ns) == (200_002.5, 35_002.5)
+    assert slow.level.transfer.tolist() == [35_002.5 / 200_002.5 if rank in (2, 3) else 1 for rank in pieces["rank"]]
+    outcome = forecast.Outcome(forecast.SLOW_GROUP, "", 80e6, 80e6, 80e6)
+    found = forecast.JobForecast(100e6, 100e6, (outcome,), graph=graph, slow_group=slow)
+    assert answer._slow_group(found) == (
+        "the group of ranks 2 and 3 is slow: its collectives take 200 µs without waiting, those of the 2 other groups 35.0 µs; "
+        "with it like the others, steps would end every 80.0 in place of 100 ms, 20.0 % less"
+    )
+    assert not answer._slow_group(replace(found, outcomes=(replace(outcome, step_ns=99e6),)))
+    larger = pieces.assign(
+        bytes=pieces["bytes"].where(pieces["rank"] < 2, 1 << 23)
+    )  # then only two groups have the same collectives
+    assert groups.slow_group(replace(graph, pieces=larger.query("rank < 4"))) is None
 
 
 def test_a_dimension_is_told_by_a_list_of_ranks_that_the_profiler_shortened() -> None:
