@@ -12,6 +12,8 @@ INSIDE = [
     "import kit.late\n    return kit.late.scale(x)",
     "import kit.late as h\n    return h.scale(x)",
     "import kit.late\n    return x",
+    "import kit.late as h\n    return x",
+    "from kit import late as h\n    return x",
     "from kit import late\n    return late.scale(x)",
     "from kit import late as h\n    return h.scale(x)",
     "from kit.late import scale\n    return scale(x)",
