@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
+from warpladder.dashboard.core.job_graph.queues import without_queues
 from warpladder.dashboard.core.replay import replay
 from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s
@@ -165,7 +166,9 @@ def execute(graph: JobGraph, changes: Sequence[Change]) -> Replayed:
     Raises:
         Contradiction: ranks wait for each other without end, since collectives were matched that are not the same.
     """
-    pieces, count = graph.pieces, len(graph.pieces)
+    blocks, late, blocked = _communication(graph.pieces)
+    pieces, queued = without_queues(graph.pieces, blocks)
+    blocks[queued], count = False, len(pieces)
     within, after, transfer = _durations(pieces, changes)
     first = ~pieces.duplicated("rank").to_numpy()
     # Events: the start of all, the begin of each piece and the end of each rank, the end of each piece's communication and of its work,
@@ -174,7 +177,6 @@ def execute(graph: JobGraph, changes: Sequence[Change]) -> Replayed:
     until, done = (len(graph.ranks) + (1 + each) * count + 1 + np.arange(count) for each in (0, 1))
     match, met = np.unique(pieces["match"].fillna(NONE).astype("int64"), return_inverse=True)
     met, matched = done[-1] + 1 + met, pieces["match"].notna().to_numpy()
-    blocks, late, blocked = _communication(pieces)
     buffered, room = _room(pieces)
     talks, waits = blocks | late, matched & ~buffered
     made = np.where(talks[room], until[room], done[room])

@@ -22,7 +22,7 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.core import lateness, run_data
 from warpladder.dashboard.core.job_graph import answer, dimensions, experts, forecast, groups, pipelines
 from warpladder.dashboard.core.job_graph.answer import host_gap
-from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
+from warpladder.dashboard.core.job_graph.graph import Change, JobGraph, execute, job_graph
 from warpladder.dashboard.core.traces import Job
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.data import store
@@ -164,6 +164,36 @@ def test_a_wait_for_the_host_that_other_ranks_have_too_is_not_why_a_rank_is_late
     late = job.frame("ranks", "rank", "late", "cause").query("late")
     assert late[["rank", "cause"]].to_numpy().tolist() == [[1, "host"]]
     assert answer.answer(job, forecast.forecast(job)).cause == ""
+
+
+def _overlapping() -> JobGraph:
+    """Two ranks compute for 100 us before each of three collectives, which take 10 us beside the work after them. The host of rank 1 comes 500 us
+    late to each step. So rank 0 has computed all before its first collective ends, and the others queue behind that."""
+    # Begin, duration, compute, wait for the host, exposed communication and length of the collective, in us from the begin of a step.
+    of_ranks = (
+        ((0, 100, 100, 0, 0, 0), (100, 510, 200, 0, 310, 510), (610, 100, 0, 0, 100, 100), (710, 100, 0, 0, 100, 100)),
+        ((0, 600, 100, 500, 0, 0), (600, 100, 100, 0, 0, 10), (700, 100, 100, 0, 0, 10), (800, 10, 0, 0, 10, 10)),
+    )
+    names = ("begin_ns", "duration_ns", "compute_ns", "host_ns", "exposed_ns", "ends_ns")
+    rows = [
+        {name: 1000 * (value + 810 * step * (name == "begin_ns")) for name, value in zip(names, own, strict=True)}
+        | {"rank": rank, "iteration": step, "is_first": place == 0, "match": 3 * step + place if place else None}
+        for rank, pieces in enumerate(of_ranks)
+        for step in range(3)
+        for place, own in enumerate(pieces)
+    ]
+    nothing = dict.fromkeys(("sends_to", "receives_from"))
+    pieces = pd.DataFrame(rows).assign(other_ns=0, after_ns=0, transfer_ns=10_000, **nothing)
+    pieces = pieces.assign(arrival_ns=pieces["begin_ns"], finish_ns=pieces["begin_ns"] + pieces["ends_ns"])
+    return JobGraph((0, 1), (0, 1, 2), pieces, pd.DataFrame())
+
+
+def test_collectives_that_queue_behind_one_that_waits_begin_earlier_where_nobody_is_late() -> None:
+    graph = _overlapping()
+    on_time = Change.of(graph)
+    on_time.host[(graph.pieces["rank"] == 1).to_numpy()] = 0
+    steps = execute(graph, [Change.of(graph), on_time]).steps_ns
+    assert steps.tolist() == [[810_000, 310_000]] * 2
 
 
 def test_a_rank_that_copies_for_longer_is_made_like_its_peers() -> None:
