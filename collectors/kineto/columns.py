@@ -5,10 +5,10 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warpladder.data.arrays import Int64s, integers
 
@@ -43,13 +43,6 @@ def int_columns(arguments: Sequence[Any], *names: str) -> dict[str, pa.Array]:
     return {name: int_column(list(map(attrgetter(name), arguments))) for name in names}
 
 
-def narrow(column: pa.Array) -> pa.Array:
-    """A column of int64 as int32 where its values have room; a trace may have a hundred million of them."""
-    ends = pc.min_max(column)
-    least, most = ends["min"].as_py() or 0, ends["max"].as_py() or 0
-    return column.cast(pa.int32()) if -(1 << 31) <= least <= most < 1 << 31 else column
-
-
 def triples(values: Sequence[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Three columns from lists of three integers; null where a value is no such list."""
     try:
@@ -63,6 +56,16 @@ def triples(values: Sequence[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
     return x, y, z
 
 
+def raw_texts(values: Sequence[msgspec.Raw], most: int) -> pa.StringArray:
+    """JSON as the trace has it, at most so many bytes of each. Bytes that are no UTF-8 are replaced."""
+    length = np.fromiter(map(len, values), np.int64, len(values))
+    joined = b"".join(values if length.max(initial=0) <= most else [bytes(value)[:most] for value in values])
+    if not joined.isascii():
+        return pa.array([bytes(value)[:most].decode("utf-8", "replace") for value in values], pa.string())
+    ends = np.cumsum(np.append(0, np.minimum(length, most)), dtype=np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(joined))
+
+
 class Texts:
     """Numbers texts 0, 1, 2… in the order of their first appearance."""
 
@@ -70,10 +73,10 @@ class Texts:
         self.of: dict[str, int] = {"": 0}
         self._all: pa.Array | None = None
 
-    def codes(self, values: Sequence[Any]) -> Codes:
+    def codes(self, values: Sequence[Any] | pa.StringArray) -> Codes:
         """The number of each text. What is no text is numbered as its text; None as the empty one."""
         try:
-            texts = pa.array(values, pa.string())
+            texts = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
         except (pa.ArrowException, UnicodeError):
             texts = pa.array(["" if value is None else str(value).encode("utf-8", "replace") for value in values], pa.string())
         encoded = texts.fill_null("").dictionary_encode()

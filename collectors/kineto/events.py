@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -142,6 +142,14 @@ class Event(msgspec.Struct, gc=False):
     args: msgspec.Raw = NO_ARGUMENTS
 
 
+class Piece(NamedTuple):
+    """Events that follow one another in the file, their times in ns, and which of these are times."""
+
+    events: list[Event]
+    start: Int64s
+    begun: Bools
+
+
 class Head(msgspec.Struct):
     """The parts of a trace beside its events."""
 
@@ -184,7 +192,7 @@ class TraceFile:
         self.mended = Counter[str]()
         self.lacks_end = False
 
-    def pieces(self) -> Iterator[list[Event]]:
+    def pieces(self) -> Iterator[Piece]:
         """Yield the events in pieces, in their order. Raises ReportError: the file cannot be read, is cut off, or is no
         trace."""
         try:
@@ -196,11 +204,11 @@ class TraceFile:
                 f"cannot be read ({str(error) or type(error).__name__}); copy it again, or profile again"
             ) from error
 
-    def _pieces(self, blocks: Iterator[bytes]) -> Iterator[list[Event]]:
+    def _pieces(self, blocks: Iterator[bytes]) -> Iterator[Piece]:
         prefix = rest = b""
         for more in blocks:
             self.text_bytes += len(more)
-            piece, rest = self._split(rest) if prefix else ([], rest)
+            piece, rest = self._split(rest) if prefix else (None, rest)
             if piece:
                 yield piece
             elif len(rest) > _MOST_EVENT_BYTES:
@@ -215,24 +223,24 @@ class TraceFile:
             raise self._refused("has no list traceEvents; give a trace of PyTorch's profiler (export_chrome_trace)")
         yield self._last(prefix, rest)
 
-    def _split(self, text: bytes) -> tuple[list[Event], bytes]:
-        """The events before one of the last places between two events, and the text after it; no events where none is found."""
+    def _split(self, text: bytes) -> tuple[Piece | None, bytes]:
+        """The events before one of the last places between two events, and the text after it; None where none is found."""
         window = max(0, len(text) - _WINDOW_BYTES)
-        places = [found.start() + 1 for found in _BETWEEN.finditer(text, window)][-_TRIED:]
+        places = [between.start() + 1 for between in _BETWEEN.finditer(text, window)][-_TRIED:]
         for end in reversed(places):
             piece = b"".join((b"[", memoryview(text)[:end], b"]"))
             try:
-                events = self._decoded(piece, _EVENTS, _EXACT_EVENTS)
+                _, found = self._decoded(piece, _EVENTS, _EXACT_EVENTS)
             except _DAMAGE as error:
                 if _is_cut(error) or "trailing" in str(error):  # the place is within an event, or behind the list
                     continue
                 raise self._damaged(error) from None
-            return events, text[text.index(b"{", end) :]
-        return [], text
+            return found, text[text.index(b"{", end) :]
+        return None, text
 
-    def _decoded(self, text: bytes, decoder: Any, exactly: Any) -> Any:
-        """The events of a text, or the document, mended where it is no JSON. Raises _DAMAGE: it is cut off, or damaged
-        in another way."""
+    def _decoded(self, text: bytes, decoder: Any, exactly: Any) -> tuple[Any, Piece]:
+        """The events of a text, or the document, mended where it is no JSON; and its events. Raises _DAMAGE: it is cut off, or
+        damaged in another way."""
         try:
             return _exact(decoder.decode(text), lambda: exactly.decode(text))
         except _DAMAGE as error:
@@ -241,29 +249,28 @@ class TraceFile:
             whole, changed = mended(text)
             if not changed:
                 raise
-        found = _exact(decoder.decode(whole), lambda: exactly.decode(whole))
+        result = _exact(decoder.decode(whole), lambda: exactly.decode(whole))
         self.mended += changed
-        return found
+        return result
 
-    def _last(self, prefix: bytes, rest: bytes) -> list[Event]:
+    def _last(self, prefix: bytes, rest: bytes) -> Piece:
         """The events of the last piece, and the head from the text around the list."""
         is_list = prefix.lstrip().startswith(b"[")
         decoders = (_EVENTS, _EXACT_EVENTS) if is_list else (_DOCUMENT, _EXACT_DOCUMENT)
         text = prefix + rest
         try:
-            found = self._decoded(text, *decoders)
+            found, piece = self._decoded(text, *decoders)
         except _DAMAGE as error:
             if not _is_cut(error) or not rest:
                 raise self._damaged(error) from None
             try:
-                found = self._decoded(_closed(text, is_list), *decoders)
+                found, piece = self._decoded(_closed(text, is_list), *decoders)
             except _DAMAGE:
                 raise self._damaged(error) from None
             self.lacks_end = True
-        if is_list:
-            return found  # type: ignore[no-any-return]
-        self.head = found
-        return found.events  # type: ignore[no-any-return]
+        if not is_list:
+            self.head = found
+        return piece
 
     def _damaged(self, error: Exception) -> ReportError:
         what = "is cut off" if _is_cut(error) else f"is damaged ({error})"
@@ -293,14 +300,22 @@ def _prefix(text: bytes) -> bytes:
     return text[: found.end()] if found else b""
 
 
-def _exact(found: Any, again: Callable[[], Any]) -> Any:
-    """Events, or a document, decoded again with every digit where a float64 does not hold a time."""
-    stamps = [event.ts for event in (found.events if isinstance(found, _Document) else found)]
-    times = _floats(stamps)
-    if times is None:
-        times = np.array([stamp for stamp in stamps if isinstance(stamp, float)])
-    is_rounded = np.any((times >= _EXACT_US) & (times % 1 != 0))
-    return again() if is_rounded else found
+def _exact(found: Any, again: Callable[[], Any]) -> tuple[Any, Piece]:
+    """Events, or a document, decoded again with every digit where a float64 does not hold a time; and its events."""
+    events = _events(found)
+    stamps = [event.ts for event in events]
+    values = _floats(stamps)
+    floats = np.array([stamp for stamp in stamps if isinstance(stamp, float)]) if values is None else values
+    late = floats[floats >= _EXACT_US]
+    if np.any(late % 1 != 0):
+        found, values = again(), None
+        events = _events(found)
+        stamps = [event.ts for event in events]
+    return found, Piece(events, *(_exact_ns(stamps) if values is None else _rounded_ns(values)))
+
+
+def _events(found: Any) -> list[Event]:
+    return found.events if isinstance(found, _Document) else found
 
 
 def _floats(values: Sequence[Any]) -> Floats | None:
@@ -347,9 +362,17 @@ def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, Bools]:
     rounded to nanoseconds, has the digits of the text. A product with 1000 would not.
     """
     values = _floats(microseconds)
-    if values is None:
-        pairs = [_nanoseconds(each) for each in microseconds]
-        return np.array([ns for ns, _ in pairs], np.int64), np.array([fine for _, fine in pairs], bool)
+    return _exact_ns(microseconds) if values is None else _rounded_ns(values)
+
+
+def _exact_ns(microseconds: Sequence[Any]) -> tuple[Int64s, Bools]:
+    """The same of times of any type, one by one."""
+    pairs = [_nanoseconds(each) for each in microseconds]
+    return np.array([ns for ns, _ in pairs], np.int64), np.array([fine for _, fine in pairs], bool)
+
+
+def _rounded_ns(values: Floats) -> tuple[Int64s, Bools]:
+    """The same of numbers."""
     fine = np.abs(values) < _MOST_US
     values = np.where(fine, values, 0.0)
     whole = np.floor(values)

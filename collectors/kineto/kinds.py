@@ -4,14 +4,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from warpladder.collectors.kineto.columns import Texts
 from warpladder.collectors.kineto.events import CallArguments, CopyArguments, Event, KernelArguments, arguments_of
-from warpladder.data.arrays import Int64s
+from warpladder.data.arrays import NONE, Int64s
 
 LINKS: Final = "links"
 #: Events of the allocator, which have no duration.
@@ -45,13 +45,6 @@ _WRITERS: Final = {
 }
 
 
-class Chosen(NamedTuple):
-    """Events of a kind, with their places in the file."""
-
-    events: list[Event]
-    place: Int64s
-
-
 class Kinds:
     """Sorts the events of a trace, piece by piece.
 
@@ -75,42 +68,43 @@ class Kinds:
         """Whether the trace is one of XLA."""
         return not self._has_kinds and bool(self.lanes)
 
-    def of(self, events: Sequence[Event]) -> dict[str, Chosen]:
-        """The events that are used, by what they are."""
+    def of(self, events: Sequence[Event]) -> dict[str, Int64s]:
+        """The rows of the events that are used, by what they are."""
         if not self._has_kinds:
             self.lanes.add(events)
         if self.is_xla:
-            rows_of, functions = self.lanes.rows_of(events)
+            found, functions = self.lanes.rows_of(events)
+            rows_of = {kind: np.array(rows, np.int64) for kind, rows in found.items()}
             self.functions += functions
         else:
             rows_of = self._rows_of(events)
-        begin = self.events
         self.events += len(events)
-        return {
-            kind: Chosen([events[row] for row in rows], np.array(rows, np.int64) + begin)
-            for kind, rows in rows_of.items()
-            if rows
-        }
+        return {kind: rows for kind, rows in rows_of.items() if len(rows)}
 
-    def _rows_of(self, events: Sequence[Event]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = defaultdict(list)
-        categories = Texts()
+    def _rows_of(self, events: Sequence[Event]) -> dict[str, Int64s]:
+        parts: dict[str, list[Int64s]] = defaultdict(list)
+        categories, phases, names = Texts(), Texts(), Texts()
         code = categories.codes([event.cat for event in events])
+        phase = phases.codes([event.ph for event in events])
+        is_whole = phase == phases.of.get(_WHOLE, NONE)
         for number, category in enumerate(categories.of):
-            rows, kind = np.flatnonzero(code == number).tolist(), _kind(category.lower())
+            is_category, kind = code == number, _kind(category.lower())
             if kind:
-                found[kind] += rows if kind in (LINKS, MEMORY) else [row for row in rows if events[row].ph == _WHOLE]
-            elif category in _UNTOLD and len(rows):
-                self.left_out[category] += len(rows)
+                parts[kind].append(np.flatnonzero(is_category if kind in (LINKS, MEMORY) else is_category & is_whole))
+            elif category in _UNTOLD and is_category.any():
+                self.left_out[category] += int(is_category.sum())
             elif not self._has_kinds:
-                self._others[category] += len(rows)
+                self._others[category] += int(is_category.sum())
         if not self._has_kinds:
-            self._phases.update(str(event.ph) for event in events)
-        steps = [row for row in found["operations"] if str(events[row].name).startswith(_STEP)]
-        if steps:
-            found["operations"] = sorted(set(found["operations"]) - set(steps))
-            found["ranges"] += steps
-        self._has_kinds |= any(rows for kind, rows in found.items() if kind not in (LINKS, MEMORY))
+            self._phases.update(dict(zip(phases.of, np.bincount(phase, minlength=len(phases.of)).tolist(), strict=True)))
+        found = {kind: np.concatenate(rows) for kind, rows in parts.items()}
+        rows = found.get("operations", np.empty(0, np.int64))
+        code = names.codes([events[row].name for row in rows.tolist()])
+        is_step = np.array([name.startswith(_STEP) for name in names.of])[code]
+        if is_step.any():
+            found["operations"] = np.sort(rows[~is_step])
+            found["ranges"] = np.append(found.get("ranges", rows[:0]), rows[is_step])
+        self._has_kinds |= any(len(rows) for kind, rows in found.items() if kind not in (LINKS, MEMORY))
         return found
 
     def problem(self) -> str:

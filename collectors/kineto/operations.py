@@ -1,91 +1,80 @@
 """The operators of PyTorch in a trace, with the device time of what they launched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.kineto.columns import Codes, Texts, int_column, numbers
-from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
+from warpladder.collectors.kineto.columns import Texts, int_columns, numbers, raw_texts
+from warpladder.collectors.kineto.events import Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
+from warpladder.collectors.kineto.spool import Spool
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
-from warpladder.collectors.trace.model import process_of
+from warpladder.collectors.trace.model import BATCH_ROWS, process_of
 from warpladder.data import nesting, schema
-from warpladder.data.arrays import NONE, Int64s
+from warpladder.data.arrays import NONE, Int64s, lookup, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import Innermost
 
 #: Frames of Python that are kept of a stack.
 _MOST_FRAMES: Final = 32
 _TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+_NUMBERS: Final = ("sequence", "forward_thread")
 _MOST_TEXT: Final = 2000
 
 
-class Spans:
-    """Intervals of threads, gathered piece by piece: thread, start and end."""
+class _Block(NamedTuple):
+    """Operators in the order of `nesting`, none of which is open at the start of a later block.
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[Int64s, Int64s, Int64s]] = []
+    Attributes:
+        first: number of the first of them among all.
+        rows: their rows among those that were gathered.
+    """
 
-    def gather(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
-        self._parts.append((thread, start, end))
-
-    def all(self, base_ns: int) -> tuple[Int64s, Int64s, Int64s]:
-        """All of them, with a number of ns added to the times. Frees the pieces."""
-        none = (np.empty(0, np.int64),) * 3
-        thread, start, end = map(np.concatenate, zip(none, *self._parts, strict=True))
-        self._parts.clear()
-        start += base_ns
-        end += base_ns
-        return thread, start, end
+    first: int
+    rows: Int64s
+    thread: Int64s
+    start: Int64s
+    end: Int64s
 
 
 class Operations:
     """Gathers operators, the links of the backward pass, and the functions of Python around them."""
 
     def __init__(self) -> None:
-        self._spans, self._functions = Spans(), Spans()
+        self._operators, self._functions = Spool(), Spool()
         self._names, self._function_names = Texts(), Texts()
         self._texts = {name: Texts() for name in _TEXTS}
-        self._codes: dict[str, list[Codes]] = {name: [] for name in ("name", "function", *_TEXTS)}
-        self._frames: dict[str, list[Int64s]] = {name: [] for name in ("function_id", "parent_id")}
-        self._columns: dict[str, list[pa.Array]] = {"sequence": [], "forward_thread": []}
         self._links: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = {"s": [], "f": []}
 
     def __bool__(self) -> bool:
-        return bool(self._codes.get("name"))
+        return self._operators.rows > 0
 
     def gather(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add operators, with their global thread ids and times in ns."""
-        self._spans.gather(thread, start, end)
-        self._codes["name"].append(self._names.codes([event.name for event in events]))
+        name = self._names.codes([event.name for event in events])
         arguments = arguments_of(events, OperatorArguments)
-        for name, texts in self._texts.items():
-            values = list(map(attrgetter(name), arguments))
-            self._codes[name].append(
-                texts.codes(_json(values)) if values.count(NO_TEXT) < len(values) else np.zeros(len(values), np.int32)
-            )
-        for name, parts in self._columns.items():
-            parts.append(int_column(list(map(attrgetter(name), arguments))))
+        values = ((name, texts, list(map(attrgetter(name), arguments))) for name, texts in self._texts.items())
+        codes = {name: texts.codes(raw_texts(raw, _MOST_TEXT)) for name, texts, raw in values}
+        integers = int_columns(arguments, "sequence", "forward_thread")
+        self._operators.add({"thread": thread, "start": start, "end": end, "name": name, **codes, **integers})
 
     def add_functions(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add functions of Python, from which the stacks of operators are made."""
-        self._functions.gather(thread, start, end)
-        self._codes["function"].append(self._function_names.codes([event.name for event in events]))
-        arguments = arguments_of(events, FunctionArguments)
-        self._frames["function_id"].append(numbers([each.number for each in arguments]))
-        self._frames["parent_id"].append(numbers([each.parent for each in arguments]))
+        name = self._function_names.codes([event.name for event in events])
+        integers = int_columns(arguments_of(events, FunctionArguments), "number", "parent")
+        self._functions.add({"thread": thread, "start": start, "end": end, "name": name, **integers})
 
     def add_links(self, phase: str, events: Sequence[Event], thread: Int64s) -> None:
         """Add ends of arrows from the forward pass, `s`, to the backward pass, `f`."""
         time, _ = times_ns([event.ts for event in events])
         self._links[phase].append((numbers([event.id for event in events]), thread, time))
 
-    def table(
+    def tables(
         self,
         base_ns: int,
         work: LaunchedWork,
@@ -93,8 +82,8 @@ class Operations:
         by_time: ByTime,
         threads: Threads,
         processes: Sequence[int] | None = None,
-    ) -> pa.Table:
-        """The rows of `operations`. Frees what was gathered.
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of `operations`, in parts.
 
         Args:
             base_ns: what is added to every time.
@@ -103,78 +92,136 @@ class Operations:
             threads: numbers of processes and threads.
             processes: codes of the processes whose operators are wanted; None for all.
         """
-        thread, start, end = self._spans.all(base_ns)
-        order = _ordered(thread, start, end, processes)
-        thread, start, end = thread[order], start[order], end[order]
-        innermost = Innermost(thread, start, end)
-        parent = nesting.parents(thread, end)
-        own, launches = _sums(innermost.at(work.thread, work.launched), work.end - work.start, len(order))
-        inside = ranges.at(thread, start)
-        of_step = by_time.at(thread, start, inside >= 0)
-        forward = self._forward(base_ns, innermost, len(order), processes)
-        del innermost
-        number = np.arange(len(order))
-        codes = {name: np.concatenate(self._codes.pop(name))[order] for name in ("name", *_TEXTS)}
-        columns = {name: pa.concat_arrays(self._columns.pop(name)).take(pa.array(order)) for name in list(self._columns)}
-        del order
-        rows = pa.table(
-            {
-                "operation_id": number,
-                "parent_id": _or_null(parent),
-                "process": threads.process_numbers(process_of(thread)),
-                "thread": threads.thread_numbers(thread),
-                "start_ns": start,
-                "end_ns": end,
-                "name": self._names.column(codes["name"]),
-                **{name: texts.column(codes[name]) for name, texts in self._texts.items()},
-                **columns,
+        blocks = _Blocks(self._operators, base_ns, processes)
+        stacks = _Stacks(self._functions, list(self._function_names.of), base_ns, processes)
+        target, source = self._forward(base_ns, blocks, processes)
+        launches = blocks.split(work.thread, work.launched)
+        for block, launched in zip(blocks, launches, strict=True):
+            parent = nesting.parents(block.thread, block.end)
+            caller = Innermost(*block[2:]).at(work.thread[launched], work.launched[launched])
+            own, count = _sums(caller, work.end[launched] - work.start[launched], len(parent))
+            forward = np.full(len(parent), NONE)
+            linked = slice(*np.searchsorted(target, (block.first, block.first + len(parent))).tolist())
+            forward[target[linked] - block.first] = source[linked]
+            inside = ranges.at(block.thread, block.start)
+            kept = self._operators.take(block.rows, ("name", *_TEXTS, *_NUMBERS))
+            texts = {"name": self._names, **self._texts}
+            columns = {
+                "operation_id": np.arange(len(parent)) + block.first,
+                "parent_id": _or_null(np.where(parent >= 0, parent + block.first, NONE)),
+                "process": threads.process_numbers(process_of(block.thread)),
+                "thread": threads.thread_numbers(block.thread),
+                "start_ns": block.start,
+                "end_ns": block.end,
+                **{name: each.column(kept[name].combine_chunks()) for name, each in texts.items()},
+                **{name: kept[name] for name in _NUMBERS},
                 "forward_id": _or_null(forward),
-                "stack": self._stacks(base_ns, thread, start, processes),
-                "launches": pa.array(launches.astype(np.int32)),
+                "stack": stacks.at(block.thread, block.start),
+                "launches": pa.array(count.astype(np.int32)),
                 "self_device_ns": own,
                 "device_ns": _with_inner(own, parent),
                 "range_id": _or_null(inside),
-                "time_range_id": _or_null(of_step),
+                "time_range_id": _or_null(by_time.at(block.thread, block.start, inside >= 0)),
             }
-        )
-        return schema.OPERATIONS.bounded(rows)
+            yield schema.OPERATIONS.bounded(pa.table(columns))
 
-    def _forward(self, base_ns: int, innermost: Innermost, count: int, processes: Sequence[int] | None) -> Int64s:
-        """Operator of the forward pass of each operator of the backward pass."""
-        forward = np.full(count, NONE)
+    def _forward(self, base_ns: int, blocks: "_Blocks", processes: Sequence[int] | None) -> tuple[Int64s, Int64s]:
+        """The operators of the backward pass, in their order, and that of the forward pass of each."""
         if not self._links["s"] or not self._links["f"]:
-            return forward
+            return (np.empty(0, np.int64),) * 2
         ends = [list(map(np.concatenate, zip(*self._links[phase], strict=True))) for phase in "sf"]
         if processes is not None:
             ends = [[column[np.isin(process_of(each[1]), processes)] for column in each] for each in ends]
         (begin_id, thread, time), (end_id, to_thread, to_time) = ends
-        source, target = innermost.at(thread, time + base_ns), innermost.at(to_thread, to_time + base_ns)
+        source, target = blocks.innermost(thread, time + base_ns), blocks.innermost(to_thread, to_time + base_ns)
         order = np.argsort(begin_id, kind="stable")
         place = np.minimum(np.searchsorted(begin_id[order], end_id), len(order) - 1)
-        known = (begin_id[order][place] == end_id) & (target >= 0)
-        forward[target[known]] = source[order][place[known]]
-        return forward
+        known = np.flatnonzero((begin_id[order][place] == end_id) & (target >= 0))
+        known = known[np.argsort(target[known], kind="stable")]
+        return target[known], source[order][place[known]]
 
-    def _stacks(self, base_ns: int, thread: Int64s, start: Int64s, processes: Sequence[int] | None) -> pa.Array:
-        """Functions of Python around each operator, the innermost first."""
-        if not self._codes["function"]:
+
+class _Blocks:
+    """Cuts operators into blocks, so that columns of all of them are not needed at once.
+
+    Args:
+        operators: thread, start and end of all.
+        base_ns, processes: as of `Operations.tables`.
+    """
+
+    def __init__(self, operators: Spool, base_ns: int, processes: Sequence[int] | None) -> None:
+        thread, start, end = self._columns = _spans(operators, base_ns)
+        self._order = order = _ordered(thread, start, end, processes)
+        threads = np.flatnonzero(np.diff(thread[order], prepend=NONE))
+        cuts = [threads]
+        for first, last in zip(threads.tolist(), [*threads[1:].tolist(), len(order)], strict=True):
+            own = order[first:last]
+            closed = np.maximum.accumulate(end[own])[:-1] < start[own[1:]]
+            cuts.append(np.flatnonzero(closed) + first + 1)
+        possible = np.append(np.sort(np.concatenate(cuts)), len(order))
+        wanted = np.arange(BATCH_ROWS, len(order), BATCH_ROWS)
+        self._firsts = np.unique(np.concatenate((possible[:1], possible[np.searchsorted(possible, wanted)], [len(order)])))
+
+    def __iter__(self) -> Iterator[_Block]:
+        for first, last in pairwise(self._firsts.tolist()):
+            rows = self._order[first:last]
+            yield _Block(first, rows, *(column[rows] for column in self._columns))
+
+    def split(self, thread: Int64s, time: Int64s) -> list[Int64s]:
+        """For each block the rows whose time is one of its threads' and not before it."""
+        order = np.lexsort((time, thread))
+        thread, time, bounds = thread[order], time[order], []
+        for first in self._order[self._firsts[:-1]].tolist():
+            own = slice(*(int(np.searchsorted(thread, self._columns[0][first], side=side)) for side in ("left", "right")))
+            bounds.append(own.start + int(np.searchsorted(time[own], self._columns[1][first])))
+        return [order[begin:end] for begin, end in pairwise([*bounds, len(order)])]
+
+    def innermost(self, thread: Int64s, time: Int64s) -> Int64s:
+        """The number of the innermost operator at each time of a thread; `NONE` if none is open."""
+        found = np.full(len(thread), NONE)
+        for block, rows in zip(self, self.split(thread, time), strict=True):
+            place = Innermost(*block[2:]).at(thread[rows], time[rows])
+            found[rows] = np.where(place >= 0, place + block.first, NONE)
+        return found
+
+
+class _Stacks:
+    """Functions of Python around operators. `names`: of functions, by their numbers."""
+
+    def __init__(self, functions: Spool, names: Sequence[str], base_ns: int, processes: Sequence[int] | None) -> None:
+        self._names = [*names, ""]
+        if functions.rows:
+            thread, begin, end = _spans(functions, base_ns)
+            order = _ordered(thread, begin, end, processes)
+            self._innermost = Innermost(thread[order], begin[order], end[order])
+            name, number, parent = (column[order] for column in functions.arrays(("name", "number", "parent")))
+            self._name = np.append(name, len(names))
+            # Of functions with the same number, the last.
+            above = lookup(number[::-1], parent)
+            self._parent = np.append(np.where(above >= 0, len(order) - 1 - above, NONE), NONE)
+        self._has_any = bool(functions.rows)
+
+    def at(self, thread: Int64s, start: Int64s) -> pa.DictionaryArray:
+        """The functions around each operator, the innermost first."""
+        if not self._has_any:
             return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(thread), np.int32)), pa.array([""], pa.string()))
-        of_thread, begin, end = self._functions.all(base_ns)
-        order = _ordered(of_thread, begin, end, processes)
-        innermost = Innermost(of_thread[order], begin[order], end[order]).at(thread, start)
-        names = np.concatenate(self._codes["function"])[order]
-        ids, parents = (np.concatenate(self._frames[name])[order] for name in ("function_id", "parent_id"))
-        place_of = dict(zip(ids.tolist(), range(len(ids)), strict=True))
-        texts, codes = list(self._function_names.of), Texts()
-        distinct, inverse = np.unique(innermost, return_inverse=True)
-        found = []
-        for place in distinct.tolist():
-            frames: list[str] = []
-            while place is not None and place >= 0 and len(frames) < _MOST_FRAMES:
-                frames.append(texts[names[place]])
-                place = place_of.get(int(parents[place]))
-            found.append("\n".join(frames))
-        return codes.column(codes.codes(found)[inverse])
+        innermost, inverse = np.unique(self._innermost.at(thread, start), return_inverse=True)
+        place, frames = innermost, list[Int64s]()
+        while len(frames) < _MOST_FRAMES and (place >= 0).any():
+            frames.append(self._name[place])
+            place = self._parent[place]
+        number, first = numbered(*(frames or [innermost]))
+        found = zip(*(frame[first].tolist() for frame in frames), strict=True)
+        texts = ["\n".join(self._names[code] for code in codes if code < len(self._names) - 1) for codes in found] or [""]
+        return pa.DictionaryArray.from_arrays(pa.array(number[inverse]), pa.array(texts, pa.string()))
+
+
+def _spans(spool: Spool, base_ns: int) -> list[Int64s]:
+    """Thread, start and end of each row."""
+    thread, start, end = spool.arrays(("thread", "start", "end"))
+    start += base_ns
+    end += base_ns
+    return [thread, start, end]
 
 
 def _ordered(thread: Int64s, start: Int64s, end: Int64s, processes: Sequence[int] | None) -> Int64s:
@@ -183,11 +230,6 @@ def _ordered(thread: Int64s, start: Int64s, end: Int64s, processes: Sequence[int
         return nesting.order(thread, start, end)
     own = np.flatnonzero(np.isin(process_of(thread), processes))
     return np.asarray(own[nesting.order(thread[own], start[own], end[own])])
-
-
-def _json(values: Sequence[msgspec.Raw]) -> Sequence[str]:
-    """Arguments as the trace has them. Bytes that are no UTF-8 are replaced."""
-    return [bytes(value)[:_MOST_TEXT].decode("utf-8", "replace") for value in values]
 
 
 def _sums(operation: Int64s, duration: Int64s, count: int) -> tuple[Int64s, Int64s]:

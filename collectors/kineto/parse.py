@@ -17,7 +17,7 @@ from warpladder.collectors.kineto.events import Head
 from warpladder.collectors.kineto.trace import KinetoTrace
 from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
-from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, SETS, ReportError, Trace, process_of
+from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, SETS, ReportError, Trace, arrays_of, process_of
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.nvtx_table import Ranges
 from warpladder.collectors.trace.parts import Part, PartOfTrace
@@ -151,11 +151,12 @@ def _fill(
 ) -> None:
     """Write all tables except run and diagnostics. `trace` is the whole one, or a part of it."""
     written = write_tables(trace, writer, naming, workload, notes)
-    launches = _Launches(trace)
+    launches = _Launches(trace, whole.launched())
     if whole.operations:
         processes = (part.process, *part.helpers) if part else None
         found = launches.work(), written.innermost, written.by_time, whole.threads
-        writer.append("operations", whole.operations.table(whole.base_ns, *found, processes))
+        for rows in whole.operations.tables(whole.base_ns, *found, processes):
+            writer.append("operations", rows)
     communicate = [batch.filter(batch["collective"].is_valid()) for batch in trace.batches(KERNELS, OF_KERNELS)]
     if any(map(len, communicate)):
         gathered = whole.collectives.gathered(pa.Table.from_batches(communicate))
@@ -165,11 +166,18 @@ def _fill(
 
 
 class _Launches:
-    """The calls of a trace, by the correlation of the device work that they launched."""
+    """The calls of a trace, by the correlation of the device work that they launched.
 
-    def __init__(self, trace: Trace) -> None:
+    Args:
+        launched: correlations of all device work.
+    """
+
+    def __init__(self, trace: Trace, launched: Int64s) -> None:
         self._trace = trace
-        correlation, thread, start = trace.arrays(API_CALLS, ("correlation", "thread", "start_ns"))
+        kept, names = Places(launched), ("correlation", "thread", "start_ns")
+        every = trace.batches(API_CALLS, names)
+        own = (batch.filter(pa.array(kept.of(integers(batch["correlation"])) != NONE)) for batch in every)
+        correlation, thread, start = arrays_of(own, names)
         self._thread, self._start, self._places = thread, start, Places(correlation)
 
     def find(self, correlation: Int64s) -> Int64s:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from warpladder.collectors.kineto.events import Event
 from warpladder.collectors.trace.model import ID_BITS, ReportError, thread_of
-from warpladder.data.arrays import Int64s
+from warpladder.data.arrays import Int64s, numbered
 from warpladder.data.columns import FAR
 
 Key: TypeAlias = int | str
@@ -39,11 +39,12 @@ class Threads:
         """The global id of the thread of each event. Raises ReportError: the trace has more threads than global ids."""
         process = self.process_codes(events)
         pair = process << 32 | _codes([event.tid for event in events], self._thread_keys)
-        distinct, inverse = np.unique(pair, return_inverse=True)
-        numbered = [self._pairs.setdefault(each, len(self._pairs)) for each in distinct.tolist()]
+        number, first = numbered(pair)
+        for each in np.sort(pair[first]).tolist():
+            self._pairs.setdefault(each, len(self._pairs))
         if max(len(self._pairs), len(self._process_codes)) >> ID_BITS:
             raise ReportError("names more than 16 million threads; it is no trace of a profiler")
-        return np.asarray(process << ID_BITS | np.array(numbered, np.int64)[inverse.reshape(-1)])
+        return np.asarray(process << ID_BITS | np.array([self._pairs[each] for each in pair[first].tolist()], np.int64)[number])
 
     def process_numbers(self, process: Int64s) -> Int64s:
         """The process ids of the trace; of a text or a negative id, its last integer, or another number that no process has."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.demangle import demangled, short_name
 from warpladder.collectors.kineto.collectives import Collectives
-from warpladder.collectors.kineto.columns import Codes, Texts, int_column, int_columns, narrow, numbers, triples
+from warpladder.collectors.kineto.columns import Codes, Texts, int_column, int_columns, numbers, triples
 from warpladder.collectors.kineto.copies import Sizes, copy_of
 from warpladder.collectors.kineto.events import (
     CallArguments,
@@ -20,6 +20,7 @@ from warpladder.collectors.kineto.events import (
     Event,
     KernelArguments,
     MemoryArguments,
+    Piece,
     TraceFile,
     WaitArguments,
     arguments_of,
@@ -28,13 +29,15 @@ from warpladder.collectors.kineto.events import (
 from warpladder.collectors.kineto.kinds import LINKS, MEMORY, Kinds
 from warpladder.collectors.kineto.operations import Operations
 from warpladder.collectors.kineto.owners import Launches, Places, Untold, Work, in_order, label_of, owners, owners_of_waits
+from warpladder.collectors.kineto.spool import Spool
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace import model
-from warpladder.collectors.trace.model import BATCH_ROWS, ID_BITS, WORK, ReportError, Trace
+from warpladder.collectors.trace.attribution import distinct
+from warpladder.collectors.trace.model import ID_BITS, WORK, ReportError, Trace
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.parts import Part, pairs
+from warpladder.collectors.trace.parts import Part
 from warpladder.data.advice import XLA_PROFILER
-from warpladder.data.arrays import NONE, Int64s, integers, numbered
+from warpladder.data.arrays import NONE, Int64s, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.communication import collective_of, is_communication
 from warpladder.data.names import PYTORCH, Source
@@ -52,7 +55,9 @@ _WAITS: Final = {
     "device": "context",
 }
 #: Columns that hold numbers of texts.
-_NUMBERED: Final = ("name", "full_name", "text", "collective")
+_NUMBERED: Final = ("name", "full_name", "text")
+#: The same, in which 0 stands for null.
+_NUMBERED_OR_NULL: Final = ("collective", "kind", "src_memory", "dst_memory", "source")
 #: The code of a process that no process has.
 _NO_PROCESS: Final = (1 << ID_BITS) - 1
 #: Columns of `Work` and `Launches`.
@@ -83,7 +88,9 @@ class KinetoTrace(Trace):
         self._kinds = Kinds()
         self._notes = notes
         self._texts = Texts()
-        self._tables: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+        self._tables: dict[str, Spool] = defaultdict(Spool)
+        #: Codes of the processes of the rows of a table, where they are several.
+        self._owners: dict[str, Int64s] = {}
         self._processes = Counter[int]()
         self._places: dict[int, tuple[int, int]] = {}
         add = {
@@ -96,20 +103,21 @@ class KinetoTrace(Trace):
             "functions": self._add_functions,
             "synchronizations": self._add_synchronizations,
         }
-        for events in self.file.pieces():
-            for kind, chosen in self._kinds.of(events).items():
+        for piece in self.file.pieces():
+            begin = self._kinds.events
+            for kind, rows in self._kinds.of(piece.events).items():
                 if kind == LINKS:
-                    self._add_links(chosen.events)
+                    self._add_links([piece.events[row] for row in rows.tolist()])
                 elif kind == MEMORY:
-                    self._add_memory(chosen.events)
-                elif (timed := self._timed(kind, *chosen))[0]:
+                    self._add_memory([piece.events[row] for row in rows.tolist()])
+                elif (timed := self._timed(kind, piece, rows, begin))[0]:
                     add[kind](*timed)
         self.events = self._kinds.events
         if problem := self._kinds.problem():
             raise ReportError(f"{path.name}: {problem}")
         self._find_owners(path.name)
         self._tell_damage()
-        columns = {table: frozenset(parts[0].schema.names) for table, parts in self._tables.items()}
+        columns = {table: frozenset(spool.names) for table, spool in self._tables.items()}
         for table in {*WORK, model.SYNCHRONIZATIONS} & columns.keys():
             columns[table] |= {"process"}
         base = self.file.head.base_ns
@@ -118,14 +126,14 @@ class KinetoTrace(Trace):
 
     def _find_owners(self, name: str) -> None:
         """Find which process launched each piece of device work, where it may be one of several."""
-        parts = [(table, part) for table in WORK for part in self._tables.get(table, ())]
-        if not parts or (len(self._processes) < 2 and not self.threads.texts()):
+        tables = [table for table in WORK if table in self._tables]
+        if not tables or (len(self._processes) < 2 and not self.threads.texts()):
             return
-        work = _work([part for _, part in parts])
-        calls = self._tables.get(model.API_CALLS, [])
-        thread, correlation, start = (
-            np.concatenate([np.empty(0, np.int64), *(integers(part[column]) for part in calls)]) for column in _OF_CALLS
+        work = self._work(tables)
+        calls = (
+            self._tables[model.API_CALLS].arrays(_OF_CALLS) if model.API_CALLS in self._tables else [np.empty(0, np.int64)] * 3
         )
+        thread, correlation, start = calls
         places = np.array([(code, *ends) for code, ends in self._places.items()], np.int64).reshape(-1, 3).T
         launches = Launches(thread >> ID_BITS, correlation, start)
         try:
@@ -142,22 +150,23 @@ class KinetoTrace(Trace):
         lost = int((owner == NONE).sum())
         text = "{} kernels, copies and sets are of no process that can be told, and are left out"
         self._notes.count("warning", Source.LAUNCHES, text, lost)
-        ends = np.cumsum([part.num_rows for _, part in parts])[:-1]
-        for table in WORK:
-            self._tables.pop(table, None)
-        for (table, part), rows in zip(parts, np.split(owner, ends), strict=True):
-            self._tables[table].append(_owned(part, rows))
-        waits = self._tables.get(model.SYNCHRONIZATIONS, [])
-        waits[:] = [_owned(part, owners_of_waits(_work([part]), work, owner, launches)) for part in waits]
+        ends = np.cumsum([self._tables[table].rows for table in tables])[:-1]
+        self._owners = dict(zip(tables, np.split(owner, ends), strict=True))
+        if (waits := model.SYNCHRONIZATIONS) in self._tables:
+            self._owners[waits] = owners_of_waits(self._work([waits]), work, owner, launches)
+
+    def _work(self, tables: Sequence[str]) -> Work:
+        parts = [self._tables[table].arrays(_OF_WORK) for table in tables]
+        return Work(*map(np.concatenate, zip(*parts, strict=True)))
 
     def ranks(self) -> list[Part]:
         """The processes that launched device work, if they are several, in the order of their ids."""
         devices: dict[int, set[int]] = defaultdict(set)
-        for part in (part for table in set(WORK) & self._tables.keys() for part in self._tables[table]):
-            if "process" in part.schema.names:
-                for code, device in np.unique(pairs(part), axis=1).T.tolist():
-                    devices[code].add(device)
-        devices.pop(_NO_PROCESS, None)
+        for table in set(WORK) & self._owners.keys():
+            (device,) = self._tables[table].arrays(("device",))
+            for code, ordinal in np.unique((self._owners[table], device), axis=1).T.tolist():
+                devices[code].add(ordinal)
+        devices.pop(NONE, None)
         names = self.threads.processes
         helpers: dict[str, list[int]] = defaultdict(list)
         for code in self._places:
@@ -198,22 +207,22 @@ class KinetoTrace(Trace):
             if of_phase:
                 self.operations.add_links(phase, of_phase, self.threads.global_ids(of_phase))
 
-    def _timed(self, kind: str, events: list[Event], place: Int64s) -> tuple[list[Event], Int64s, Int64s, Int64s]:
-        """The events that have times, with start and end in ns, and their places in the file."""
-        start, begun = times_ns([event.ts for event in events])
+    def _timed(self, kind: str, piece: Piece, rows: Int64s, begin: int) -> tuple[list[Event], Int64s, Int64s, Int64s]:
+        """The events in some rows of a piece that have times, with start and end in ns, and their places in the file. `begin`:
+        the place of the piece."""
+        events = [piece.events[row] for row in rows.tolist()]
         duration, lasts = times_ns([event.dur for event in events])
-        fine = begun & lasts & (duration >= 0)
+        fine = piece.begun[rows] & lasts & (duration >= 0)
         if not fine.all():
             lost = int(len(fine) - fine.sum())
             self._notes.count("warning", Source.TIMES, f"{{}} {kind} without a start or a duration are left out", lost)
             events = [event for event, timed in zip(events, fine.tolist(), strict=True) if timed]
-            start, duration, place = start[fine], duration[fine], place[fine]
-        return events, start, start + duration, place
+            rows, duration = rows[fine], duration[fine]
+        start = piece.start[rows]
+        return events, start, start + duration, rows + begin
 
     def _add(self, table: str, columns: dict[str, Any]) -> None:
-        arrays = {name: pa.array(column) for name, column in columns.items()}
-        narrowed = {name: narrow(each) if pa.types.is_integer(each.type) else each for name, each in arrays.items()}
-        self._tables[table].append(pa.RecordBatch.from_pydict(narrowed))
+        self._tables[table].add(columns)
 
     def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         arguments = self._arguments(events, KernelArguments)
@@ -255,15 +264,15 @@ class KinetoTrace(Trace):
         arguments = self._arguments(events, CopyArguments)
         texts = list(zip([str(event.name) for event in events], [str(each.kind or "") for each in arguments], strict=True))
         known = {text: copy_of(*text) for text in set(texts)}
-        kind, source, target = (pa.array(words, pa.string()) for words in zip(*(known[text] for text in texts), strict=True))
+        kind, source, target = (self._texts.codes(words) for words in zip(*(known[text] for text in texts), strict=True))
         self._add(
             model.COPIES,
             {
                 **self._of_device(events, arguments, start, end, place),
                 **int_columns(arguments, "bytes"),
-                "kind": kind.dictionary_encode(),
-                "src_memory": source.dictionary_encode(),
-                "dst_memory": target.dictionary_encode(),
+                "kind": kind,
+                "src_memory": source,
+                "dst_memory": target,
             },
         )
 
@@ -274,7 +283,7 @@ class KinetoTrace(Trace):
             {
                 **self._of_device(events, arguments, start, end, place),
                 **int_columns(arguments, "bytes"),
-                "dst_memory": pa.array(["device"] * len(events)).dictionary_encode(),
+                "dst_memory": self._texts.codes(["device"] * len(events)),
             },
         )
 
@@ -294,7 +303,7 @@ class KinetoTrace(Trace):
         """Global ids of the threads of events of the host."""
         thread = self.threads.global_ids(events)
         process = thread >> ID_BITS
-        for code in np.unique(process).tolist():
+        for code in np.sort(process[numbered(process)[1]]).tolist():
             own = place[process == code]
             first, last = self._places.get(code, (int(own.min()), int(own.max())))
             self._places[code] = min(first, int(own.min())), max(last, int(own.max()))
@@ -302,7 +311,8 @@ class KinetoTrace(Trace):
 
     def _add_calls(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         thread = self._host(events, place)
-        self._processes.update(Counter((thread >> ID_BITS).tolist()))
+        number, first = numbered(thread >> ID_BITS)
+        self._processes.update(dict(zip((thread[first] >> ID_BITS).tolist(), np.bincount(number).tolist(), strict=True)))
         arguments = self._arguments(events, CallArguments)
         columns = int_columns(arguments, "correlation", "size")
         name = self._texts.codes([event.name for event in events])
@@ -336,7 +346,7 @@ class KinetoTrace(Trace):
                 "end_ns": end,
                 "device": int_column(devices),
                 **int_columns(arguments, "stream", "correlation", "event_stream", "event_correlation"),
-                "kind": pa.array([_kind_of_wait(event.name) for event in events], pa.string()).dictionary_encode(),
+                "kind": self._texts.codes([_kind_of_wait(event.name) for event in events]),
                 "lane": lane,
                 "place": place,
             },
@@ -356,7 +366,7 @@ class KinetoTrace(Trace):
             {
                 "start_ns": start[rows],
                 "process": self.threads.process_codes(events)[rows],
-                "source": pa.array(["allocator"] * len(rows)).dictionary_encode(),
+                "source": self._texts.codes(["allocator"] * len(rows)),
                 **int_columns([arguments[row] for row in rows.tolist()], "device", "bytes", "reserved_bytes"),
             },
         )
@@ -372,38 +382,38 @@ class KinetoTrace(Trace):
     def thread_numbers(self, thread: Int64s) -> Int64s:
         return self.threads.thread_numbers(thread)
 
+    def launched(self) -> Int64s:
+        tables = [table for table in WORK if table in self._tables]
+        parts = [np.empty(0, np.int64), *(self._tables[table].arrays(("correlation",))[0] for table in tables)]
+        return distinct(np.concatenate(parts))
+
     def _has_rows(self, table: str) -> bool:
-        return any(part.num_rows for part in self._tables[table])
+        return self._tables[table].rows > 0
 
     def _read(self, table: str, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-        for part in self._tables[table]:
-            batch = pa.RecordBatch.from_pydict({name: self._column(name, part) for name in names})
-            for begin in range(0, part.num_rows, BATCH_ROWS):
-                yield batch.slice(begin, BATCH_ROWS)
+        spool, row = self._tables[table], 0
+        is_filled = "bytes" in names and table in WORK
+        needed = {*names, *(("correlation",) if is_filled else ())} & set(spool.names)
+        for part in spool.batches(sorted(needed or spool.names[:1])):
+            process = np.full(len(part), self.process)
+            if table in self._owners:
+                owner = self._owners[table][row : row + len(part)]
+                process = np.where(owner == NONE, _NO_PROCESS, owner)
+            row += len(part)
+            columns = {name: self._column(name, part[name]) if name in needed else pa.array(process) for name in names}
+            if is_filled:
+                columns["bytes"] = self.sizes.filled(columns["bytes"], process, part["correlation"])
+            yield pa.RecordBatch.from_pydict(columns)
 
-    def _column(self, name: str, part: pa.RecordBatch) -> pa.Array:
-        """A column of a piece of a table."""
-        if name not in part.schema.names:  # all work is of one process
-            return pa.array(np.full(part.num_rows, self.process))
-        column = part.column(name)
+    def _column(self, name: str, column: pa.Array) -> pa.Array:
+        """A column of a table, of which some are numbers of texts or times without their base."""
         if name in _NUMBERED:
-            return self._texts.column(pc.if_else(pc.equal(column, 0), None, column) if name == "collective" else column)
-        if not pa.types.is_integer(column.type):
-            return column
-        column = column.cast(pa.int64())
-        if name == "bytes" and "correlation" in part.schema.names:
-            return self.sizes.filled(column, integers(self._column("process", part)), part.column("correlation"))
+            return self._texts.column(column)
+        if name in _NUMBERED_OR_NULL:
+            return self._texts.column(pc.if_else(pc.equal(column, 0), None, column))
         return pc.add(column, self.base_ns) if name in ("start_ns", "end_ns") else column
 
 
 def _kind_of_wait(name: Any) -> str | None:
     words = str(name).lower()
     return next((kind for begin, kind in _WAITS.items() if words.startswith(begin)), None)
-
-
-def _owned(part: pa.RecordBatch, process: Int64s) -> pa.RecordBatch:
-    return part.append_column("process", pa.array(np.where(process == NONE, _NO_PROCESS, process)))
-
-
-def _work(parts: Sequence[pa.RecordBatch]) -> Work:
-    return Work(*(np.concatenate([integers(part[column]) for part in parts]) for column in _OF_WORK))

@@ -25,7 +25,7 @@ from warpladder.collectors.trace.model import (
 )
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema
-from warpladder.data.arrays import NONE, Bools, Int64s, Launches, integers
+from warpladder.data.arrays import NONE, Bools, Int64s, Launches, Places, integers
 from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.communication import communication_of
 from warpladder.data.names import Source
@@ -53,16 +53,25 @@ _VERSION_SUFFIX: Final = re.compile(r"_v.{4}\Z", re.DOTALL)
 
 
 class Calls:
-    """API calls, to find the launch of device work."""
+    """API calls, to find the launch of device work.
 
-    def __init__(self) -> None:
+    Args:
+        launched: correlations of all device work. Other calls are not kept. None keeps all.
+    """
+
+    def __init__(self, launched: Int64s | None = None) -> None:
+        self._launched = None if launched is None else Places(launched)
         self._parts: list[tuple[npt.NDArray[Any], ...]] = []
         self.start = self.end = self.thread = np.empty(0, np.int64)
         self.range = np.empty(0, np.int32)
         self._launches = Launches(self.thread, self.thread)
 
     def add(self, thread: Int64s, correlation: Int64s, start: Int64s, end: Int64s, range_id: npt.NDArray[np.int32]) -> None:
-        self._parts.append((correlation, thread, start, end, range_id))
+        columns: tuple[npt.NDArray[Any], ...] = (correlation, thread, start, end, range_id)
+        if self._launched is not None:
+            kept = np.flatnonzero(self._launched.of(correlation) != NONE)
+            columns = tuple(column[kept] for column in columns)
+        self._parts.append(columns)
 
     def close(self) -> None:
         if not self._parts:

@@ -29,6 +29,7 @@ _OVERRUN_NS: Final = 100_000
 #: Device work so far from all calls and ranges of the host is of another clock, and where there are none, so far from other work.
 _APART_NS: Final = 60 * 10**9
 _APART_WITHOUT_HOST_NS: Final = 3_600 * 10**9
+_CELL_NS: Final = _APART_NS // 2
 #: If more than this share of the device work is so far away, it is no exception: the trace has two clocks, or two parts.
 _MOST: Final = 0.1
 _NAMED: Final = 3
@@ -85,7 +86,7 @@ def _far(records: dict[str, _Records]) -> dict[str, Bools]:
     host = np.repeat([table in _HOST for table in records], [int(each.timed.sum()) for each in records.values()])
     # The end of device work may be what is wrong.
     end = np.where(host, np.concatenate([each.end[each.timed] for each in records.values()]), start)
-    if end.max() - start.min() <= _APART_NS:
+    if end.max() - start.min() <= _APART_NS or _is_dense(start, end):
         return {}
     order = np.argsort(start, kind="stable")
     apart = start[order][1:] - np.maximum.accumulate(end[order])[:-1]
@@ -103,6 +104,19 @@ def _far(records: dict[str, _Records]) -> dict[str, Bools]:
             found[table][each.timed] = lost[cluster[place : place + count]]
         place += count
     return found
+
+
+def _is_dense(start: Int64s, end: Int64s) -> bool:
+    """Whether each interval of time of half of `_APART_NS` has a start or an end, so that no gap is as long as that. It is seen without
+    sorting."""
+    first = int(start.min()) // _CELL_NS
+    cells = int(end.max()) // _CELL_NS - first + 1
+    if cells > len(start):
+        return False
+    has = np.zeros(cells, bool)
+    for times in (start, end):
+        has[times // _CELL_NS - first] = True
+    return bool(has.all())
 
 
 def _overruns(trace: Trace, work: dict[str, _Records]) -> dict[str, tuple[Int64s, Int64s]]:

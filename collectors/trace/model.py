@@ -124,6 +124,10 @@ class Trace(ABC):
         """Whether the trace has the table, and the table has a row. Raises ReportError: the file is damaged."""
         return table in self.columns and self._has_rows(table)
 
+    def launched(self) -> Int64s | None:
+        """The correlations of all device work; None where finding them would take as long as reading the work."""
+        return None
+
     def batches(self, table: str, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         """Yield columns of a table in record batches: integers as int64, texts as dictionaries or strings. A missing column is
         null; a missing table has no rows. Raises ReportError: the file is damaged.

@@ -78,6 +78,9 @@ class PartOfTrace(Trace):
     def process_numbers(self, process: Int64s) -> Int64s:
         return self._whole.process_numbers(process)
 
+    def launched(self) -> Int64s | None:
+        return self._whole.launched()
+
     def thread_numbers(self, thread: Int64s) -> Int64s:
         return self._whole.thread_numbers(thread)
 

@@ -46,7 +46,7 @@ def write_tables(trace: Trace, writer: RunWriter, naming: Naming | None, workloa
     impossible.correct(trace, notes)
     ranges = read_ranges(trace, notes)
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
-    calls = device.Calls()
+    calls = device.Calls(trace.launched())
     _append(writer, "api_calls", device.api_rows(trace, innermost, calls, notes))
     by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost, _steps(ranges, notes))
     work = device.DeviceTables(trace, calls, ranges.thread, by_time, notes)

@@ -128,7 +128,7 @@ def wanted(data: bytes) -> list[Any] | None:
 
 def found(path: Path) -> list[Any]:
     """The events as the reader gives them."""
-    rows = [each for piece in events.TraceFile(path).pieces() for each in piece]
+    rows = [each for piece in events.TraceFile(path).pieces() for each in piece.events]
     names = {field.name: field.encode_name for field in msgspec.structs.fields(events.Event) if field.name != "args"}
     return [
         {other: float(given) if type(given).__name__ == "Decimal" else given

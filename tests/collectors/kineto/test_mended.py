@@ -25,7 +25,7 @@ TEXT = json.dumps(document(EVENTS)).encode()
 
 
 def read(path: Path) -> list[Any]:
-    return [event for piece in TraceFile(path).pieces() for event in piece]
+    return [event for piece in TraceFile(path).pieces() for event in piece.events]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_random_damage_in_pieces_of_any_size_reads_as_the_whole_json_does(tmp_pa
         path.write_text('{"traceEvents": [' + ",\n".join(listed) + '], "distributedInfo": {"rank": 3}}')
         file = TraceFile(path)
         with patch.multiple(events, PIECE_BYTES=draw.choice((64, 300, 5000)), _WINDOW_BYTES=draw.choice((200, 5000))):
-            found = [event for piece in file.pieces() for event in piece]
+            found = [event for piece in file.pieces() for event in piece.events]
         value = {"1": 1, "2.5": 2.5, "inf": None, "N/A": None}
         text_of = {"b\\\\c": "b\\c", 'q\\"},{\\"a': 'q"},{"a'}
         assert [(event.ts, event.dur, event.name) for event in found] == [

@@ -18,13 +18,13 @@ def test_random_traces_are_read_as_json_reads_them(tmp_path: Path) -> None:
 def test_a_gzip_file_whose_first_part_ends_before_the_events(tmp_path: Path) -> None:
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(b'{"traceEv') + gzip.compress(b'ents": [{"ph": "X", "ts": 1}]}'))
-    assert [event.ts for piece in TraceFile(path).pieces() for event in piece] == [1]
+    assert [event.ts for piece in TraceFile(path).pieces() for event in piece.events] == [1]
 
 
 def test_arguments_that_are_no_object_are_none(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     arguments = ['{"correlation": 7}', "null", "3", "[1]", '{"a": {}}']
     path.write_text('{"traceEvents": [' + ", ".join(f'{{"args": {each}}}' for each in arguments) + ', {"ph": "X"}]}')
-    (events,) = TraceFile(path).pieces()
+    (events,) = (piece.events for piece in TraceFile(path).pieces())
     assert [each.correlation for each in arguments_of(events, CallArguments)] == [7, None, None, None, None, None]
     assert [each.correlation for each in arguments_of(events[:2], CallArguments)] == [7, None]

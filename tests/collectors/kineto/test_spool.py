@@ -1,0 +1,73 @@
+"""The columns of a long trace lie on disk, and come back as they were."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from warpladder.collectors.kineto import events, spool
+from warpladder.collectors.kineto.trace import KinetoTrace
+from warpladder.collectors.trace.model import ReportError
+from warpladder.collectors.trace.notes import Notes
+
+
+@pytest.fixture
+def short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_ROWS", 100)
+
+
+def _filled() -> spool.Spool:
+    made = spool.Spool()
+    for begin in range(0, 990, 30):
+        number = np.arange(begin, begin + 30)
+        made.add({"number": number, "odd": pa.array(number, mask=number % 2 == 0)})
+    return made
+
+
+@pytest.mark.parametrize("rows", [100, 5_000])
+def test_columns_come_back_as_they_were(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_ROWS", rows)
+    made = _filled()
+    assert made.rows == 990
+    whole = pa.Table.from_batches(made.batches(("odd", "number")))
+    assert whole["number"].to_pylist() == list(range(990))
+    assert whole["odd"].to_pylist() == [each if each % 2 else None for each in range(990)]
+    wanted = np.random.default_rng(0).permutation(990)[:500]
+    assert made.take(wanted, ("number",))["number"].to_pylist() == wanted.tolist()
+
+
+@pytest.mark.usefixtures("short_batches")
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(spool.tempfile, "TemporaryFile", full)
+    with pytest.raises(ReportError, match=r"cannot be written \(No space left on device\); free some space"):
+        _filled()
+
+
+@pytest.mark.usefixtures("short_batches")
+def test_reading_takes_no_more_memory_for_a_longer_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "PIECE_BYTES", 1 << 16)
+    peaks = []
+    for count in (300, 1_800):
+        path = tmp_path / f"{count}.json"
+        path.write_text(json.dumps({"traceEvents": [each for number in range(count) for each in _step(number)]}))
+        tracemalloc.start()
+        KinetoTrace(path, Notes())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]
+
+
+def _step(number: int) -> list[dict[str, object]]:
+    whole = {"ph": "X", "pid": 1, "tid": 1, "ts": number * 100, "dur": 50}
+    own = {"External id": number, "correlation": number + 1}
+    return [
+        {**whole, "cat": "cpu_op", "name": "aten::mm", "args": {**own, "Input Dims": [[64, 64], [64, 64]]}},
+        {**whole, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "args": own},
+        {**whole, "cat": "kernel", "name": "gemm", "args": {**own, "device": 0, "stream": 7, "grid": [1, 1, 1]}},
+    ]
