@@ -30,6 +30,11 @@ def integers(column: Column, otherwise: int = 0) -> Int64s:
     return np.asarray(filled.to_numpy(), np.int64)
 
 
+def free_unused() -> None:
+    """Give the system back what pyarrow keeps of memory that is free. After a long table it may be more than all that is in use."""
+    pa.default_memory_pool().release_unused()
+
+
 def coded(column: Column) -> tuple[Int64s, list[str]]:
     """The code of each row of a text column, which may be a dictionary, and its different texts. A null is an empty text."""
     if not len(column):

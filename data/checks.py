@@ -21,7 +21,8 @@ from warpladder.data.columns import Column, Table
 _MOST_CHARACTERS: Final = 40  # of a value that a message quotes
 
 
-#: The tables whose rows are of a variant and a case.
+#: The tables of variants and cases, and those whose rows are of a variant and a case.
+_REFERRED_TO: Final = ("variants", "cases")
 _OF_CELLS: Final = frozenset(
     {
         "results",
@@ -78,7 +79,8 @@ class Checker:
         self._rows, self._pieces = 0, []
         if rows is None:
             return None
-        self._tables[table.name] = rows
+        if table.name in _REFERRED_TO:
+            self._tables[table.name] = rows
         if table is schema.RANGES:
             self._ranges = Places(integers(rows["range_id"]))
         if problem := _duplicate(table, rows):
@@ -102,7 +104,7 @@ class Checker:
 
     def _unknown(self, table: Table, rows: pa.Table) -> Problem | None:
         """A row of a variant or a case that the run does not have."""
-        for name in ("variants", "cases") if table.name in _OF_CELLS else ():
+        for name in _REFERRED_TO if table.name in _OF_CELLS else ():
             key = list(schema.TABLES[name].key)
             references = _distinct(rows, key)
             known_keys = set(_distinct(self._tables[name], key)) if name in self._tables else set()
@@ -214,7 +216,7 @@ def _needed(table: Table) -> frozenset[str]:
 
 
 def _duplicate(table: Table, rows: pa.Table) -> Problem | None:
-    if not table.key:
+    if not table.key or (len(table.key) == 1 and _rises(rows[table.key[0]])):
         return None
     number, first_of = _numbered(rows, table.key)
     if len(first_of) == len(rows):
@@ -225,6 +227,14 @@ def _duplicate(table: Table, rows: pa.Table) -> Problem | None:
     first = int(first_of[number[row]])
     key = ", ".join(f"{name}={_quoted(str(rows[name][row]))}" for name in table.key)
     return Problem(" + ".join(table.key), row, f"is the key of a row, and row {first + 1:,} has the same: {key}")
+
+
+def _rises(values: pa.ChunkedArray) -> bool:
+    """Whether each value is greater than the one before, as numbers of rows are."""
+    if not pa.types.is_integer(values.type):
+        return False
+    numbers = integers(values)
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _numbered(rows: pa.Table, names: Sequence[str]) -> tuple[Int64s, Int64s]:

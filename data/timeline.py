@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.data import job_tables, schema, store
-from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, Launches, coded, integers, ordered
+from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, Launches, Places, coded, free_unused, integers, ordered
 from warpladder.data.communication import is_communication
 from warpladder.data.iterations import Steps, launch_times
 
@@ -33,6 +33,8 @@ _TO_HOST: Final = "unified_d2h"
 _LONG_NS: Final = 100_000
 _BREAKDOWN: Final = tuple(column.name for column in job_tables.BREAKDOWN)
 LONG_AGO: Final = np.iinfo(np.int64).min
+#: Pieces of work of a GPU of which the times of each class are kept.
+_MOST_KEPT: Final = 1 << 20
 #: A GPU on which the kernels of a rank take a smaller share of their time on its busiest GPU is none of the rank's.
 _LEAST_SHARE: Final = 0.01
 
@@ -71,6 +73,10 @@ class DeviceWork:
     def __getitem__(self, rows: npt.NDArray[Any]) -> "DeviceWork":
         columns = {each.name: getattr(self, each.name) for each in fields(self)}
         return DeviceWork(**{name: value if name == "names" else value[rows] for name, value in columns.items()})
+
+    def where(self, chosen: Bools) -> "DeviceWork":
+        """The chosen work. Nothing is copied where that is all."""
+        return self if chosen.all() else self[chosen]
 
     def place_of(self, name: str) -> int:
         """The index of a name; `NONE` where no work has it."""
@@ -117,9 +123,15 @@ def gaps(begin: int, start: Int64s, end: Int64s, launched: Int64s) -> tuple[Int6
 
 def by_start(work: DeviceWork) -> tuple[DeviceWork, Int64s]:
     """The work in the order of starts, and its launches. Of work that starts together, the work launched first comes first."""
+    order, launched = order_by_start(work)
+    return work[order], launched
+
+
+def order_by_start(work: DeviceWork) -> tuple[Int64s, Int64s]:
+    """The order of `by_start`, and the launches in it."""
     launched = np.where(work.launched, work.launch_start, LONG_AGO)
     order = np.lexsort((launched, work.start))
-    return work[order], launched[order]
+    return order, launched[order]
 
 
 def migrations(work: DeviceWork) -> Bools:
@@ -132,38 +144,47 @@ class _Gpu:
     """The classes of the time of one GPU from the start to the end of the rank's profile."""
 
     def __init__(self, work: DeviceWork, begin: int, end: int) -> None:
-        work, launched = by_start(work)
-        compute, communication, graph = (work.kind == kind for kind in (COMPUTE, COMMUNICATION, GRAPH))
-        opens, closes, cause = gaps(begin, work.start, work.end, launched)
+        order, launched = order_by_start(work)
+        start, stop, kind = work.start[order], work.end[order], work.kind[order]
+        compute, communication, graph = (kind == each for each in (COMPUTE, COMMUNICATION, GRAPH))
+        opens, closes, cause = gaps(begin, start, stop, launched)
         # Behind the last work, the next was not launched.
-        opens, closes, cause = np.append(opens, work.end.max()), np.append(closes, end), np.append(cause, _HOST_WAIT)
-        untold = (cause == _OTHER) & ~np.append(work.launched, True)
-        migrates = np.append(migrations(work), False)
+        opens, closes, cause = np.append(opens, stop.max()), np.append(closes, end), np.append(cause, _HOST_WAIT)
+        untold = (cause == _OTHER) & ~np.append(work.launched[order], True)
+        migrates = np.append(migrations(work)[order], False)
         chosen = {
             **{f"{words}_ns": cause == each for each, words in enumerate(("host_wait", "kernel_wait", "other_idle"))},
             "long_wait_ns": (cause == _HOST_WAIT) & (closes - opens > _LONG_NS),
             "untold_ns": untold,
             "managed_ns": untold & migrates,
         }
-        self._parts = {
-            "busy_ns": self._union(work, np.ones(len(work), bool)),
-            "compute_ns": self._union(work, compute),
-            "communication_ns": self._union(work, communication),
-            "memory_ns": self._union(work, work.kind == MEMORY),
-            "exposed_ns": self._union(work, compute | graph | communication),
-            "graph_ns": self._union(work, compute | graph),
-            **{name: Intervals(opens[rows], closes[rows]) for name, rows in chosen.items()},
+        working = {
+            "busy_ns": np.ones(len(order), bool),
+            "compute_ns": compute,
+            "communication_ns": communication,
+            "memory_ns": kind == MEMORY,
+            "exposed_ns": compute | graph | communication,
+            "graph_ns": compute | graph,
         }
-
-    @staticmethod
-    def _union(work: DeviceWork, chosen: Bools) -> Intervals:
-        return Intervals(work.start[chosen], work.end[chosen])
+        self._spans = {name: (start, stop, rows) for name, rows in working.items()}
+        self._spans |= {name: (opens, closes, rows) for name, rows in chosen.items()}
+        self._unions: dict[str, Intervals] = {}
 
     def breakdown(self, begin: Int64s, end: Int64s) -> dict[str, Int64s]:
-        columns = {name: intervals.within(begin, end) for name, intervals in self._parts.items()}
+        columns = {name: self._union(name).within(begin, end) for name in self._spans}
         columns["exposed_ns"] -= columns["graph_ns"]
         columns["graph_ns"] -= columns["compute_ns"]
         return {"span_ns": end - begin, **columns}
+
+    def _union(self, name: str) -> Intervals:
+        """When there is work, or a gap, of a class. Of a long trace it is not kept: all classes take twice the memory of the work."""
+        if name in self._unions:
+            return self._unions[name]
+        start, end, rows = self._spans[name]
+        union = Intervals(start[rows], end[rows])
+        if len(start) < _MOST_KEPT:
+            self._unions[name] = union
+        return union
 
 
 class Timeline:
@@ -187,7 +208,7 @@ class Timeline:
         own = own if len(own) else np.array([busiest])
         self.devices = [int(work.device[np.argmax(gpu == each)]) for each in own.tolist()]
         gpu = np.where(np.isin(gpu, own), gpu, busiest)
-        self._gpus = [_Gpu(work[gpu == each], self.begin, self.end) for each in own.tolist()]
+        self._gpus = [_Gpu(work.where(gpu == each), self.begin, self.end) for each in own.tolist()]
 
     def breakdown(self, begin: Int64s, end: Int64s) -> dict[str, Int64s]:
         """The columns of `ranks` and `iterations` that break time down, between each begin and end."""
@@ -267,7 +288,7 @@ def device_work(run: store.Run) -> DeviceWork:
     start, end, process, device, stream, correlation = (
         np.concatenate([integers(table[column], -1) for table in (kernels, copies)]) for column in of_both
     )
-    return DeviceWork(
+    work = DeviceWork(
         start=start,
         end=end,
         process=process,
@@ -281,6 +302,9 @@ def device_work(run: store.Run) -> DeviceWork:
         launch_end=np.concatenate((integers(kernels["launch_end_ns"]), launch_end)),
         launched=np.concatenate((kernels["launch_start_ns"].is_valid().to_numpy(), called)),
     )
+    del kernels, copies
+    free_unused()
+    return work
 
 
 def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[Bools, Int64s, Int64s]:
@@ -289,10 +313,13 @@ def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[Bools, Int64s
     none = np.zeros(len(copies), np.int64)
     if not len(calls) or not len(copies):
         return none.astype(bool), none, none
+    wanted = Places(integers(copies["correlation"])).of(integers(calls["correlation"])) != NONE
+    calls = calls.filter(pa.array(wanted))
+    free_unused()
     call = Launches(integers(calls["process"]), integers(calls["correlation"])).of(
         integers(copies["process"]), integers(copies["correlation"])
     )
-    return call != NONE, integers(calls["start_ns"])[call], integers(calls["end_ns"])[call]
+    return call != NONE, *(np.append(integers(calls[name]), 0)[call] for name in ("start_ns", "end_ns"))
 
 
 def calls_ns(run: store.Run, *choices: tuple[str, ...]) -> tuple[int, ...]:
@@ -300,5 +327,7 @@ def calls_ns(run: store.Run, *choices: tuple[str, ...]) -> tuple[int, ...]:
     calls = run.arrow("api_calls", ["name", "start_ns", "end_ns"])
     code, names = coded(calls["name"])
     lasts = integers(calls["end_ns"]) - integers(calls["start_ns"])
+    del calls
+    free_unused()
     chosen = (np.array([any(word in name for word in words) for name in names], bool) for words in choices)
     return tuple(int(lasts[each[code]].sum()) for each in chosen)

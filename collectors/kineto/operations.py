@@ -14,7 +14,7 @@ from warpladder.collectors.kineto.events import Event, FunctionArguments, Operat
 from warpladder.collectors.kineto.spool import Spool
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
-from warpladder.collectors.trace.model import BATCH_ROWS, process_of
+from warpladder.collectors.trace.model import process_of
 from warpladder.data import nesting, schema
 from warpladder.data.arrays import NONE, Int64s, lookup, numbered
 from warpladder.data.columns import FAR
@@ -25,6 +25,8 @@ _MOST_FRAMES: Final = 32
 _TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _NUMBERS: Final = ("sequence", "forward_thread")
 _MOST_TEXT: Final = 2000
+#: Operators that are written at once, or as many more as lie within one.
+_BLOCK_ROWS: Final = 1 << 16
 
 
 class _Block(NamedTuple):
@@ -159,7 +161,7 @@ class _Blocks:
             closed = np.maximum.accumulate(end[own])[:-1] < start[own[1:]]
             cuts.append(np.flatnonzero(closed) + first + 1)
         possible = np.append(np.sort(np.concatenate(cuts)), len(order))
-        wanted = np.arange(BATCH_ROWS, len(order), BATCH_ROWS)
+        wanted = np.arange(_BLOCK_ROWS, len(order), _BLOCK_ROWS)
         self._firsts = np.unique(np.concatenate((possible[:1], possible[np.searchsorted(possible, wanted)], [len(order)])))
 
     def __iter__(self) -> Iterator[_Block]:

@@ -23,7 +23,7 @@ from warpladder.collectors.trace.nvtx_table import Ranges
 from warpladder.collectors.trace.parts import Part, PartOfTrace
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
-from warpladder.data.arrays import NONE, Int64s, Places, coded, integers, numbered, occurrence
+from warpladder.data.arrays import NONE, Int64s, Places, coded, free_unused, integers, numbered, occurrence
 from warpladder.data.columns import FAR
 from warpladder.data.iterations import Steps, find_steps, launch_times
 from warpladder.data.naming import Naming
@@ -135,6 +135,7 @@ def import_trace(
         writer.append("run", [{**row, **_facts(trace, whole.file.head, started, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()
+    free_unused()
     seen = whole.file.head.device_properties
     return Imported(writer.run_id, rank, ranks, 0 if one else whole.events, len(seen) if isinstance(seen, list) else 0)
 
@@ -151,6 +152,7 @@ def _fill(
 ) -> None:
     """Write all tables except run and diagnostics. `trace` is the whole one, or a part of it."""
     written = write_tables(trace, writer, naming, workload, notes)
+    free_unused()
     launches = _Launches(trace, whole.launched())
     if whole.operations:
         processes = (part.process, *part.helpers) if part else None

@@ -158,8 +158,11 @@ class Trace(ABC):
 
 def arrays_of(batches: Iterable[pa.RecordBatch], names: Sequence[str], otherwise: int = 0) -> list[Int64s]:
     """Columns of integers of some batches as arrays, with a number in place of nulls."""
-    parts = [[integers(batch[name], otherwise) for name in names] for batch in batches]
-    return [np.concatenate(column) for column in zip([np.empty(0, np.int64)] * len(names), *parts, strict=True)]
+    columns = [[np.empty(0, np.int64)] for _ in names]
+    for batch in batches:
+        for name, column in zip(names, columns, strict=True):
+            column.append(integers(batch[name], otherwise))
+    return [np.concatenate(columns.pop(0)) for _ in names]  # the pieces of each are freed before the next is put together
 
 
 def type_of(name: str) -> pa.DataType:

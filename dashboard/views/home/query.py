@@ -83,7 +83,7 @@ def _device_time(run: store.Run) -> tuple[Parts | None, Steps | None, int]:
     """The parts of the devices' time, the steps, and the number of devices; in sum over the processes, as over the ranks of a job."""
     work, ranges = timeline.device_work(run), steps_of(run)
     processes = np.unique(work.process).tolist()
-    of_each = [work[work.process == process] for process in processes] or [work]
+    of_each = [work.where(work.process == process) for process in processes] or [work]
     rows = [
         {"rank": rank, **each, "collectives": 0, "wait_ns": None, "last": None}
         for rank, own in enumerate(of_each)
