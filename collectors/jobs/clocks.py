@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from warpladder.data.arrays import Bools, Floats, Int64s
+from warpladder.data.words import named_ranks
 
 Notes: TypeAlias = list[tuple[str, str]]
 
@@ -31,6 +32,8 @@ _CONVERGED: Final = 0.01
 #: Quartz clocks drift by less. As a prior's standard deviation, it keeps drifts that a short trace cannot tell near 0.
 _USUAL_DRIFT_NS_A_S: Final = 100_000.0
 _LEAST_SPREAD_NS: Final = 1.0
+#: Clocks of hosts are not so far apart.
+_FAR_NS: Final = 60e9
 #: Ends that spread by more than this share of the starts' spread show no common moment,
 _MOST_OF_STARTS: Final = 0.5
 #: unless they are close in comparison with the collectives' durations: then the ranks are merely in balance.
@@ -152,6 +155,19 @@ def common(rank: Int64s, match: Int64s, end_ns: Int64s) -> Clocks:
     return Clocks(
         ranks, nothing, nothing.copy(), origin, deviation, _robust_deviation(apart), np.zeros(len(ranks), np.int64), []
     )
+
+
+def far(clocks: Clocks) -> Notes:
+    """A warning about clocks that are farther from the clock in the middle than those of hosts usually are."""
+    if clocks.refused:
+        return []
+    apart = np.abs(clocks.offset_ns - np.sort(clocks.offset_ns)[(len(clocks.ranks) - 1) // 2])
+    ranks = clocks.ranks[apart > _FAR_NS].tolist()
+    if not ranks:
+        return []
+    off = f"{named_ranks(ranks)} {'is' if len(ranks) == 1 else 'are'} off by {apart.max() / 1e9:,.0f} s"
+    text = f"Clocks differ: {off}. If the clocks of the hosts are right, that is the profile of another run; give those of one run."
+    return [("warning", text)]
 
 
 def _clocks(ranks: Int64s, clock_of: Mapping[int, int]) -> Int64s:

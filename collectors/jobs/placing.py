@@ -51,7 +51,7 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
         fitted = clocks.common(rank, match, end)
     if len(sent.sent) and not fitted.contradicted:
         fitted = messages.join(fitted, collectives, sent, host_of)
-    notes = [*found, *sent.notes, *fitted.notes]
+    notes = [*found, *sent.notes, *fitted.notes, *clocks.far(fitted)]
     if fitted.refused:
         return Placed(collectives, fitted, None, np.zeros(len(rank), bool), notes)
     waits = clocks.waits(fitted, rank, match, start, end)

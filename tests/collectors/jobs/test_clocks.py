@@ -1,6 +1,7 @@
 """Clocks of ranks: offsets and drifts are found from the ends of collectives, and refused where ends have nothing in common."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.collectors.jobs.made_jobs import MadeJob, make_job
@@ -66,6 +67,21 @@ def test_days_between_the_clocks_of_two_hosts_lose_no_nanoseconds():
     assert shifted.spread_ns == pytest.approx(near.spread_ns, rel=0.05)
     first, second = waits(near, rank, job.event, start, end), waits(shifted, rank, job.event, start + far, end + far)
     assert np.abs(first.wait_ns - second.wait_ns).max() <= 20
+
+
+def test_clocks_minutes_apart_are_told_as_profiles_of_another_run():
+    job = make_job(4)
+    far = np.where(job.collectives["rank"].to_numpy() == 2, -1_200_000_000_000, 7_000_000_000)
+    moved = job.collectives
+    for name in ("start_ns", "end_ns"):
+        times = moved[name].to_numpy() + far
+        moved = moved.set_column(moved.schema.get_field_index(name), name, pa.array(times))
+    (told,) = place(moved).notes
+    assert told == (
+        "warning",
+        "Clocks differ: rank 2 is off by 1,207 s. If the clocks of the hosts are right, that is the profile of another run; give those of one run.",
+    )
+    assert not place(job.collectives).notes
 
 
 def test_wrong_matches_move_the_clocks_by_less_than_the_noise():
