@@ -261,7 +261,7 @@ class Pair:
     def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judgement:
         """The verdict about a cell.
 
-        A time that the host sees is also judged by its lower quartile, where three cells of equal code tell the noise of that. A time that is
+        A time that the host sees is also judged by its lower quartile, where three other cells of equal code tell the noise of that. A time that is
         longer in all calls shows in both, and one that is longer in a part of them in the median alone.
 
         Args:
@@ -287,7 +287,8 @@ class Pair:
             return Judgement(ratio, noise, verdict, math.exp(shift))
 
         typical = judged(before, after, math.nan if self._absolute else self._moved.shift(cell.case, cell), between)
-        if not (self._seen_by_host and before.quiet and after.quiet) or len(known.places) <= FEWEST:
+        others = len(known.places) - (cell in known.places)
+        if not (self._seen_by_host and before.quiet and after.quiet) or others < FEWEST:
             return typical
         between = self._quiet.excess(before.quiet, after.quiet, cell)
         return typical.or_quiet(judged(before.quiet, after.quiet, self._quiet_moved.shift(cell.case, cell), between))

@@ -333,6 +333,14 @@ def test_a_lower_quartile_shows_on_a_busy_host_what_the_median_hides_and_the_med
     assert ratio is None or told[MINE].ratio.value == pytest.approx(ratio, abs=0.01)
 
 
+@pytest.mark.parametrize(("unchanged", "verdict"), [(3, "slower"), (2, "tied")])
+def test_three_unchanged_variants_are_enough_for_the_lower_quartile(unchanged: int, verdict: str) -> None:
+    kept = [*OTHERS[:unchanged], MINE]
+    sides = (busy("a", 1.0, 1.0, "one"), busy("b", 1.05, 1.0, "two"))
+    a, b = (replace(side, samples=side.samples[side.samples["variant"].isin(kept)]) for side in sides)
+    assert verdicts(a, b)[MINE] == verdict
+
+
 def test_the_noise_of_two_variants_of_two_runs_is_that_of_equal_code_in_both() -> None:
     """The difference that is planted is in no cell of equal code, so it does not hide itself."""
     sides = []
