@@ -159,7 +159,7 @@ __device__ __forceinline__ void multiply_rows(SumsOf<Tile>& sums, Stage<Tile::co
   Ring<stages> ring;
   int previous = -1;
 #pragma unroll 1
-  for (; steps > 0; --steps, ring.next()) {
+  do {  // a part has steps: with none, ptxas would let one product wait for the other
     auto& now = stage[ring.stage];
     mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
     const unsigned long long pixels = wgmma_operand(now.pixels + threadIdx.x / 128 * (64 * kDepth)), weights = wgmma_operand(now.weights);
@@ -170,7 +170,8 @@ __device__ __forceinline__ void multiply_rows(SumsOf<Tile>& sums, Stage<Tile::co
     wgmma_wait<1>();
     if (previous >= 0) pipeline.release(previous);
     previous = ring.stage;
-  }
+    ring.next();
+  } while (--steps > 0);
   wgmma_wait<0>();
   wgmma_keep(sums[0]);
 }
