@@ -89,6 +89,7 @@ class Answer:
         lateness: which rank is late.
         by_iteration: the ranks have iterations; else the span is that of the whole profile.
         pacing: which stage of a pipeline paces it; empty without a pipeline. A rank that is late for one collective is no finding beside it.
+        slow: which group of ranks communicates slowly; empty where none does.
         outside: what of the profiles is outside of all iterations; empty where nothing is.
         reasons: why no late rank can be told, or how alike the ranks are; empty where one is late.
     """
@@ -100,11 +101,12 @@ class Answer:
     reasons: tuple[str, ...]
     outside: str = ""
     pacing: str = ""
+    slow: str = ""
 
     @property
     def sentence(self) -> str:
         """`31.0 % of the step is exposed communication; rank 13 is late: the others wait 4.50 s longer, …`."""
-        finding = self.pacing or self.lateness
+        finding = self.pacing or self.slow or self.lateness
         if self.graph_percent:
             return (
                 f"{format_percent(self.graph_percent)} of the device time is CUDA graphs that were traced whole, so that the communication is "
@@ -127,6 +129,7 @@ def answer(data: RunData) -> Answer:
         late.reasons,
         _outside(data, cells),
         graph.pipeline,
+        graph.slow,
     )
 
 

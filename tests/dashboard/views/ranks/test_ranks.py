@@ -70,6 +70,11 @@ def test_profiles_without_iterations_are_one_column(folder: Path) -> None:
     assert " of the profile is " in queries.answer(whole).sentence
 
 
+def test_a_slow_group_comes_before_late_ranks() -> None:
+    found = queries.Answer(24.9, 0.0, "no rank is late", True, (), slow="the group of ranks 2 and 3 is slow")
+    assert found.sentence == "24.9 % of the step is exposed communication; the group of ranks 2 and 3 is slow"
+
+
 def test_the_grid_has_the_share_of_each_iteration_and_a_gap_where_a_rank_lacks_it(data: RunData) -> None:
     cells = queries.by_iteration(data)
     table = queries.grid(cells[~((cells["rank"] == 0) & (cells["iteration"] == 3))], "host_wait", share=True)
