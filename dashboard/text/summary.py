@@ -21,6 +21,7 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
+from warpladder.dashboard.core.processes import of_one_process
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import by_size, further
 from warpladder.dashboard.text.formats import Form, json_text
@@ -242,6 +243,7 @@ def findings(
     is_interrupted = any(row["source"] == Source.INTERRUPTED for row in diagnostics)
     if counts and (results or run.info["kind"] == "recording"):
         yield _counts([row for row in results if _key(row) not in aside])
+        yield from _of_one_process(run, every_row)
     if every:
         failed = ((row, f"{_cell(row)}: {row['status']}: {row['detail']}") for row in results)
         yield from (line for row, line in failed if row["status"] not in ("ok", "skipped"))
@@ -285,6 +287,17 @@ def _counts(results: Sequence[Mapping[Any, Any]]) -> str:
     texts += [f"{len(reasons) - _MOST_REASONS} more reasons on Trust"] if len(reasons) > _MOST_REASONS else []
     counted = ", ".join(f"{counts[status]} {status}" for status in order)
     return f"{counted} ({'; '.join(texts)})" if texts else counted
+
+
+def _of_one_process(run: store.Run, diagnostics: pd.DataFrame) -> Iterator[str]:
+    """The remark about samples of one process, unless a finding has it."""
+    told = (diagnostics["source"] == Source.FEWER_PROCESSES).any()
+    if (
+        "samples" in run.tables
+        and not told
+        and (remark := of_one_process(run.info, run.arrow("samples", ["process"])["process"]))
+    ):
+        yield remark
 
 
 def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> str:

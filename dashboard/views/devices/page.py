@@ -6,7 +6,7 @@ import streamlit as st
 
 from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.side_by_side import SideBySide
-from warpladder.dashboard.core import cells, run_index
+from warpladder.dashboard.core import cells, processes, run_index
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import other_device, pages, runs, state, widgets
@@ -125,7 +125,7 @@ def _winners(found: SideBySide, devices: tuple[str, str]) -> None:
     st.caption(
         plain(
             "The winners in each precision among the rungs; where there are no two rungs, among the peers too. Each device is judged within "
-            f"its own run.{f' One process took the samples of {single}: how far processes differ is not known.' if single else ''}"
+            f"its own run.{f' One process took the samples of {single}: {processes.UNKNOWN}.' if single else ''}"
         )
     )
 

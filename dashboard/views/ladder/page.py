@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.compare import suspect, within_run
+from warpladder.dashboard.core import processes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.ui import ideas, pages, runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -59,7 +60,8 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
         drawn = widgets.drawn(chart.answering, frame, runs.look_of(run, widgets.theme()), scale)
         timed = drawn.data.loc[drawn.data["n"] > 0].sort_index()["variant"].tolist()
         widgets.show_chart(drawn, on_click=lambda place: state.pick("variant", timed[int(place)]))
-        st.caption("Click a row for the source of its variant.")
+        words = ("Click a row for the source of its variant", runs.ask(run, processes.remark))
+        st.caption(". ".join(each[:1].upper() + each[1:] for each in words if each) + ".")
     with right:
         _source(run, workload, frame[_OF_SOURCE])
     widgets.attribution(run)

@@ -11,6 +11,7 @@ import pandas as pd
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import word
+from warpladder.dashboard.core import processes
 from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.numbers import format_half_width
@@ -95,7 +96,7 @@ def verdict(data: RunData, root: Path) -> Verdict:
         _counted(len(unsteady(data)), "time", "known only roughly"),
         _counted(len(stale_variants(data, root)), "source", "changed since"),
         "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",
-        "how far processes differ is not known" if (found["source"] == Source.FEWER_PROCESSES).any() else "",
+        processes.UNKNOWN if (found["source"] == Source.FEWER_PROCESSES).any() or processes.remark(data) else "",
     )
     right = data.results[data.results["status"] == "ok"]
     measured = _UNJUDGED if len(right) and right["verified_elements"].isna().all() else _MEASURED

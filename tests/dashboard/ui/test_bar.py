@@ -12,6 +12,7 @@ from tests.dashboard.pages import choose_run, plotted, rows, run_of
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.text import summary
 from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views.trust.query import verdict
 from warpladder.data import store
@@ -72,6 +73,14 @@ def test_a_link_to_a_run_without_the_workload_says_so_and_shows_no_other(open_ap
     assert not plotted(app)
 
 
+def in_three_processes(run: Path) -> Path:
+    """A run whose rounds three processes took."""
+    samples = pq.read_table(run / "samples.parquet")
+    processes = pa.array([each % 3 for each in samples["round"].to_pylist()], samples.schema.field("process").type)
+    pq.write_table(samples.set_column(samples.schema.get_field_index("process"), "process", processes), run / "samples.parquet")
+    return run
+
+
 @pytest.mark.parametrize(
     ("source", "text", "shown"),
     [
@@ -87,7 +96,7 @@ def test_a_link_to_a_run_without_the_workload_says_so_and_shows_no_other(open_ap
     ],
 )
 def test_the_bar_tells_how_a_recording_ended(open_app: Open, tmp_path: Path, source: str, text: str, shown: str) -> None:
-    run = made_runs.write_host_run(tmp_path, "spare", rounds=6)
+    run = in_three_processes(made_runs.write_host_run(tmp_path, "spare", rounds=6))
     if source:
         file = run / "diagnostics.parquet"
         schema = pq.read_schema(run / "diagnostics.parquet") if file.exists() else TABLES["diagnostics"].arrow
@@ -102,6 +111,17 @@ def test_the_bar_tells_how_a_recording_ended(open_app: Open, tmp_path: Path, sou
     }
     found = verdict(load(store.open_run(run)), tmp_path).but
     assert [text in found for text in told_of.values()] == [each == source for each in told_of]
+
+
+def test_trust_ladder_and_summary_tell_that_one_process_took_all_samples(open_app: Open, tmp_path: Path) -> None:
+    one = made_runs.write_host_run(tmp_path, "one", rounds=6)
+    three = in_three_processes(made_runs.write_host_run(tmp_path, "three", rounds=6))
+    remark = "ne process took all samples: how far processes differ is not known"
+    for run, told in ((one, True), (three, False)):
+        stored = store.open_run(run)
+        assert any(line == f"o{remark}" for line in summary.findings(stored)) == told
+        assert ("how far processes differ is not known" in verdict(load(stored), tmp_path).but) == told
+        assert (f"O{remark}." in words(open_app(tmp_path, "ladder", run=run.name, workload="conv2d"))) == told
 
 
 @pytest.mark.parametrize("name", ["trace", "counted"])
