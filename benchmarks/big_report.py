@@ -49,9 +49,10 @@ GOAL_IMPORT_S, GOAL_IMPORT_GB, GOAL_SUMMARY_S = 20.0, 1.5, 1.0
 
 
 class Measured(NamedTuple):
-    """A process that has ended: wall time, the most memory that it held, and what it printed."""
+    """A process that has ended: wall time, CPU time, the most memory that it held, and what it printed."""
 
     seconds: float
+    cpu_s: float
     gb: float
     output: str
 
@@ -149,7 +150,7 @@ def measure(module: str, *arguments: str) -> Measured:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(process.returncode)
-    return Measured(seconds, used.ru_maxrss * 1024 / 1e9, output)
+    return Measured(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9, output)
 
 
 if __name__ == "__main__":

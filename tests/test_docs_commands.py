@@ -147,7 +147,7 @@ def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch)
     elif module == "benchmarks.peers":  # tests/benchmarks runs it; the other words go to `record`
         assert importlib.util.find_spec(f"benchmarks.peers.{words[0]}")
     else:
-        assert module in ("benchmarks.big_report", "benchmarks.ideas")  # tests/benchmarks runs them
+        assert module in ("benchmarks.big_report", "benchmarks.big_trace", "benchmarks.ideas")  # tests/benchmarks runs them
         assert importlib.util.find_spec(module)
         assert not words
 

@@ -24,7 +24,7 @@ from warpladder.data.arrays import Bools, Floats, Int64s
 #: Bytes of text that are decoded at once, and the most that one event may have.
 PIECE_BYTES: Final = 16 << 20
 _MOST_EVENT_BYTES: Final = 16 * PIECE_BYTES
-_BETWEEN: Final = re.compile(rb'\}\s*,\s*\{\s*"(?=[A-Za-z])')
+BETWEEN_EVENTS: Final = re.compile(rb'\}\s*,\s*\{\s*"(?=[A-Za-z])')
 #: A piece ends in the last bytes of its text, at one of the last places between two events.
 _WINDOW_BYTES: Final = 1 << 20
 _TRIED: Final = 8
@@ -226,7 +226,7 @@ class TraceFile:
     def _split(self, text: bytes) -> tuple[Piece | None, bytes]:
         """The events before one of the last places between two events, and the text after it; None where none is found."""
         window = max(0, len(text) - _WINDOW_BYTES)
-        places = [between.start() + 1 for between in _BETWEEN.finditer(text, window)][-_TRIED:]
+        places = [between.start() + 1 for between in BETWEEN_EVENTS.finditer(text, window)][-_TRIED:]
         for end in reversed(places):
             piece = b"".join((b"[", memoryview(text)[:end], b"]"))
             try:

@@ -16,7 +16,7 @@ from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
 from warpladder.collectors.trace.model import process_of
 from warpladder.data import nesting, schema
-from warpladder.data.arrays import NONE, Int64s, lookup, numbered
+from warpladder.data.arrays import NONE, Int64s, free_unused, lookup, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import Innermost
 
@@ -97,6 +97,7 @@ class Operations:
         blocks = _Blocks(self._operators, base_ns, processes)
         stacks = _Stacks(self._functions, list(self._function_names.of), base_ns, processes)
         target, source = self._forward(base_ns, blocks, processes)
+        free_unused()
         launches = blocks.split(work.thread, work.launched)
         for block, launched in zip(blocks, launches, strict=True):
             parent = nesting.parents(block.thread, block.end)
@@ -155,14 +156,14 @@ class _Blocks:
         thread, start, end = self._columns = _spans(operators, base_ns)
         self._order = order = _ordered(thread, start, end, processes)
         threads = np.flatnonzero(np.diff(thread[order], prepend=NONE))
-        cuts = [threads]
-        for first, last in zip(threads.tolist(), [*threads[1:].tolist(), len(order)], strict=True):
+        cuts = [*threads.tolist(), len(order)]
+        for first, last in pairwise([*cuts]):
             own = order[first:last]
-            closed = np.maximum.accumulate(end[own])[:-1] < start[own[1:]]
-            cuts.append(np.flatnonzero(closed) + first + 1)
-        possible = np.append(np.sort(np.concatenate(cuts)), len(order))
-        wanted = np.arange(_BLOCK_ROWS, len(order), _BLOCK_ROWS)
-        self._firsts = np.unique(np.concatenate((possible[:1], possible[np.searchsorted(possible, wanted)], [len(order)])))
+            possible = np.flatnonzero(np.maximum.accumulate(end[own])[:-1] < start[own[1:]]) + first + 1
+            cuts += _next(possible, np.arange(first + _BLOCK_ROWS, last, _BLOCK_ROWS)).tolist()
+        possible = np.unique(cuts)
+        chosen = _next(possible, np.arange(_BLOCK_ROWS, len(order), _BLOCK_ROWS))
+        self._firsts = np.unique((0, *chosen.tolist(), len(order)))
 
     def __iter__(self) -> Iterator[_Block]:
         for first, last in pairwise(self._firsts.tolist()):
@@ -218,11 +219,18 @@ class _Stacks:
         return pa.DictionaryArray.from_arrays(pa.array(number[inverse]), pa.array(texts, pa.string()))
 
 
+def _next(possible: Int64s, wanted: Int64s) -> Int64s:
+    """The first of some ascending places from each wanted one on, without those behind which there is none."""
+    found = np.searchsorted(possible, wanted)
+    return possible[found[found < len(possible)]]
+
+
 def _spans(spool: Spool, base_ns: int) -> list[Int64s]:
     """Thread, start and end of each row."""
     thread, start, end = spool.arrays(("thread", "start", "end"))
     start += base_ns
     end += base_ns
+    free_unused()
     return [thread, start, end]
 
 

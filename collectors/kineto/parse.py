@@ -151,6 +151,7 @@ def _fill(
     notes: Notes,
 ) -> None:
     """Write all tables except run and diagnostics. `trace` is the whole one, or a part of it."""
+    free_unused()
     written = write_tables(trace, writer, naming, workload, notes)
     free_unused()
     launches = _Launches(trace, whole.launched())

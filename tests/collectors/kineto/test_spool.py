@@ -6,12 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from warpladder.collectors.kineto import events, spool
+from warpladder.collectors.kineto import events, operations, spool
+from warpladder.collectors.kineto.parse import import_report
 from warpladder.collectors.kineto.trace import KinetoTrace
 from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "kineto" / "resnet18_train_h2d.json.gz"
 
 
 @pytest.fixture
@@ -71,3 +75,17 @@ def _step(number: int) -> list[dict[str, object]]:
         {**whole, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "args": own},
         {**whole, "cat": "kernel", "name": "gemm", "args": {**own, "device": 0, "stream": 7, "grid": [1, 1, 1]}},
     ]
+
+
+def test_operators_in_blocks_are_those_that_are_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_ROWS", 1_000)
+    tables = []
+    for rows in (1 << 16, 500):
+        monkeypatch.setattr(operations, "_BLOCK_ROWS", rows)
+        path = tmp_path / import_report(FIXTURE, tmp_path, "", None, [])
+        with pq.ParquetFile(path / "operations.parquet") as file:
+            tables.append(file.read())
+            groups = file.num_row_groups
+    assert groups > 4
+    assert tables[0].equals(tables[1])
+    assert tables[0]["forward_id"].null_count < len(tables[0])
