@@ -6,6 +6,12 @@ The events of SMALL are repeated until the file has that many GB; each copy is l
 other numbers of its own. Time is CPU time, which depends less on what else a machine does. The import with its answer is compared with
 the least that a reader of the file does: it reads it, and finds the ends of its events. The file is written to FOLDER, by default the
 system's folder for temporary files, and removed.
+
+Measured on two cores of an Intel Xeon that other programs kept busy (a load of 7), where the same work takes up to a third more CPU time
+than alone. Each copy has 13,308 events:
+
+    1.00 GB, 259 copies      read, find ends of events 2.1 s, 0.18 GB    import 16.4 s, 0.47 GB
+    10.0 GB, 2,571 copies                                                import  175 s, 1.33 GB
 """
 
 import argparse
@@ -25,10 +31,10 @@ from warpladder.collectors.trace.compressed import text_blocks
 SMALL: Final = ROOT / "tests" / "fixtures" / "kineto" / "resnet18_train_h2d.json.gz"
 #: Numbers that differ from copy to copy.
 NUMBER: Final = re.compile(
-    rb'("(?:ts|id|correlation|External id|Ev Idx|Sequence number|Python id|Python parent id)": |ProfilerStep#)([0-9]+)'
+    rb'("(?:ts|id|correlation|External id|Ev Idx|Sequence number|Python id|Python parent id)": |ProfilerStep#|## step )([0-9]+)'
 )
 #: Those that count by themselves; all others are ids.
-COUNTED: Final = (b'"ts": ', b'"Sequence number": ', b"ProfilerStep#")
+COUNTED: Final = (b'"ts": ', b'"Sequence number": ', b"ProfilerStep#", b"## step ")
 GAP_US: Final = 1_000
 
 
