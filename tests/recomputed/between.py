@@ -23,6 +23,8 @@ _OF_MANY: Final = 1.107
 _THREE: Final = 3
 #: The least error of a cell, in logarithms: of the clock.
 _LEAST_ERROR: Final = 1e-4
+#: No end of an interval and no noise is farther from 1 than this logarithm, beyond which nothing is known.
+_MOST: Final = 50.0
 
 #: Variant, config, case and GPUs.
 Cell = tuple[str, str, str, int]
@@ -263,10 +265,11 @@ class Pair:
         if len(like) < _THREE and not several:
             return Judged(value, math.nan, math.nan, told, None, "")
         t = student(len(like) + (a.freedom + b.freedom if several else 0))
-        half = t * math.hypot(a.error, b.error, self._noise(like, a, b))
+        wide = t * math.hypot(a.error, b.error, self._noise(like, a, b))
+        half = min(wide, _MOST)
         low = math.exp(min(math.log(value) - half, float(np.quantile(pairs, 0.2))))
         high = math.exp(max(math.log(value) + half, float(np.quantile(pairs, 0.8))))
-        noise = math.exp((2.2 if self._host else 1.6) * half)
+        noise = math.exp(min((2.2 if self._host else 1.6) * wide, _MOST))
         slower, faster = low > 1.01 and value > noise, high < 1 / 1.01 and value < 1 / noise
         verdict = "tied" if not slower and not faster else "drifted" if equal else "slower" if slower else "faster"
         return Judged(value, low, high, told, noise, verdict if min(a.n, b.n) >= of.FEWEST else "unknown")
