@@ -328,8 +328,8 @@ def energies(data: RunData) -> pd.DataFrame:
         One row for each cell, with the columns of `STATUS_KEY`, and:
 
         - `energy_mj`, `energy_mj_low`, `energy_mj_high`, `energy_n`: median energy of an execution, its interval, and the repetitions;
-        - `per_watt` and its ends, `per_watt_unit`: the operations of the case for each joule, in GFLOP/s/W; of a case without operations
-          its least bytes, in GB/s/W; null where the energy is not above idle;
+        - `per_watt` and its ends, `per_watt_unit`: the operations of the case for each joule, in GFLOP/s/W; of a case without operations,
+          and of a ceiling, its least bytes, in GB/s/W; null where the energy is not above idle;
         - `loop_ns`, `loop_w`: medians of the time of an execution in the loop, and of the power there;
         - `idle_w`: median of the idle power.
     """
@@ -347,7 +347,8 @@ def energies(data: RunData) -> pd.DataFrame:
 
 def _with_rates(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     work = frame.merge(data.cases[["workload", "case", "flops", "min_bytes"]], on=["workload", "case"], how="left")
-    computes = (work["flops"] > 0).to_numpy()
+    work = work.merge(data.variants[["workload", "variant", "role"]], on=["workload", "variant"], how="left")
+    computes = ((work["flops"] > 0) & (work["role"] != "ceiling")).to_numpy()  # a ceiling moves the bytes and computes nothing
     amount = np.where(computes, work["flops"], work["min_bytes"]).astype(float)
     # 1e9 operations a joule are 1 GFLOP/s/W.
     ends = {

@@ -208,7 +208,8 @@ def cells(data: RunData) -> pd.DataFrame:
           (see `intervals`), and the kind of the interval;
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
         - `size_rank`, `params`, `flops`, `min_bytes`, `passes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
-        - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0;
+        - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0; of a
+          ceiling, `gflop_per_s` is null, since it computes nothing;
         - `floor_ns`, `floor_bound`, `floor_ceiling`: see `floors.add_floors`;
         - `percent_of_floor`: the floor over the median, in percent;
         - `_low` and `_high` of `gb_per_s`, `gflop_per_s` and `percent_of_floor`: the ends of their intervals;
@@ -273,12 +274,15 @@ def select(frame: pd.DataFrame, workload: str, case: str, timing: Timing) -> pd.
 
 def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
     phase = frame["scope"].str.startswith(PHASE, na=False).to_numpy(dtype=bool)
+    # A ceiling, such as a copy, moves the bytes of the case and does none of its operations.
+    ceiling = (frame["role"] == "ceiling").to_numpy(dtype=bool)
     # One byte a nanosecond is one GB/s, and one FLOP a nanosecond is one GFLOP/s.
     scales = {"gb_per_s": ("min_bytes", 1.0), "gflop_per_s": ("flops", 1.0), "percent_of_floor": ("floor_ns", 100.0)}
     rates = {}
     for name, (column, scale) in scales.items():
         amount = pd.to_numeric(frame[column]).to_numpy(dtype=float, na_value=np.nan)
-        counted = np.where(~phase & (amount > 0), amount, np.nan) * scale
+        left_out = phase | ceiling if column == "flops" else phase
+        counted = np.where(~left_out & (amount > 0), amount, np.nan) * scale
         for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
             times = frame[time].to_numpy(dtype=float)
             rates[name + suffix] = counted / np.where(times == 0, np.nan, times)

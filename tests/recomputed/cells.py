@@ -51,6 +51,8 @@ def _of_variant(name: str) -> Rule:
 def _over(amount: str, place: int) -> Rule:
     def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
         counted = float(run.case(row["workload"], row["case"])[amount])
+        if amount == "flops" and run.variant(row["workload"], row["variant"])["role"] == "ceiling":
+            return math.nan
         return counted / median(run, row, shown)[place] if counted else math.nan
 
     return rule

@@ -62,6 +62,12 @@ def test_a_case_without_operations_has_its_bytes_a_watt(tmp_path: Path) -> None:
     assert (found["per_watt"], found["per_watt_unit"]) == (pytest.approx(8, rel=1e-5), "GB/s/W")
 
 
+def test_a_ceiling_computes_nothing_and_has_its_bytes_a_watt(tmp_path: Path) -> None:
+    data = run_of(tmp_path, loops(v01=624))
+    (found,) = within_run.energies(replace(data, variants=data.variants.assign(role="ceiling"))).to_dict("records")
+    assert (found["per_watt"], found["per_watt_unit"]) == (pytest.approx(8, rel=1e-5), "GB/s/W")
+
+
 def test_an_energy_that_is_not_above_idle_has_no_rate_and_no_verdict(tmp_path: Path) -> None:
     frame = within_run.energies_of_case(run_of(tmp_path, loops(v01=624, v02=123)), "w", CASE).set_index("variant")
     assert frame.loc["v02", "energy_mj"] < 0

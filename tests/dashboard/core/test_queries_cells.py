@@ -92,6 +92,12 @@ def test_a_cell_has_its_median_its_rates_and_its_distance_from_the_floor() -> No
     assert (row["floor_ns"], row["floor_bound"], row["percent_of_floor"]) == (50, "memory", 50)
 
 
+def test_a_ceiling_moves_the_bytes_of_the_case_and_has_no_rate_of_arithmetic() -> None:
+    row = only(run_of([variant("copy", role="ceiling")], samples("copy", STEADY)))
+    assert row["gb_per_s"] == 1.0
+    assert all(pd.isna(row[name]) for name in ("gflop_per_s", "gflop_per_s_low", "gflop_per_s_high"))
+
+
 @pytest.mark.parametrize(
     ("precision", "flops", "floor_ns", "bound"),
     [("fp32", 90, 90, "compute"), ("tf32", 360, 60, "compute"), ("3xtf32", 120, 60, "compute"), ("bf16", 900, 90, "compute")],
