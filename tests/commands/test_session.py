@@ -89,7 +89,8 @@ def test_a_script_that_records_at_its_top_level_is_loaded_by_the_child_up_to_the
     assert pid not in measured_by(tmp_path)
     assert run.info["command"].startswith("warpladder record bench.py")
     lines = err.splitlines()
-    assert lines[0] == "collector host_clock: asked for" and lines[-1] == f"run {run_id}: 2 ok"
+    assert lines[0] == "collector host_clock: asked for"
+    assert lines[-2:] == [f"run {run_id}: 2 ok", "one process took all samples: how far processes differ is not known"]
     assert any(line.startswith("3/3 sums n=10") for line in lines)
 
 

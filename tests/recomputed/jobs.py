@@ -76,6 +76,7 @@ WAITS: Final[Rules] = {
         name: _of_rank(name)
         for name in (
             "late", "cause", "lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns",
+            "device_name",
         )
     },
 }  # fmt: skip
