@@ -12,6 +12,7 @@ from warpladder.errors import Error
 _TO_DO: Final = {
     errno.EACCES: "chmod u+r gives the right",
     errno.ELOOP: "remove the link, which leads to itself",
+    errno.ENOENT: "it was deleted meanwhile; `warpladder runs` lists the runs that there are",
     errno.EMFILE: "close other files, or raise `ulimit -n`",
     errno.ENFILE: "close other files, or raise `ulimit -n`",
 }

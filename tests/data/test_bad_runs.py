@@ -330,6 +330,13 @@ def test_an_entry_of_a_disk_that_does_not_answer_hides_no_other_run_and_is_not_t
     assert [run.run_id for run in store.list_runs([alone])[0]] == ["good", "stale"], "it is looked at again"
 
 
+def test_a_run_that_is_deleted_while_it_is_read_leads_to_the_others(alone: Path) -> None:
+    run = store.open_run(write(alone, "gone", cases=[case_row("a")]))
+    shutil.rmtree(run.path)
+    with pytest.raises(store.StoreError, match=r"cannot be read .*; it was deleted meanwhile; `warpladder runs` lists"):
+        run.table("cases")
+
+
 def test_a_table_beyond_its_budget_is_left_out_and_the_rest_is_shown(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_traces.write(alone, "trace")
     monkeypatch.setattr(tables, "LONG", tables.Budget(2, 10**9))

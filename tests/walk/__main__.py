@@ -4,6 +4,7 @@ It takes more than an hour on two cores: Home alone takes 5 minutes in the brows
 table of heights and seconds, and ends with 1 where it found a problem.
 """
 
+import argparse
 import logging
 import os
 import shutil
@@ -29,10 +30,12 @@ from warpladder.data import store
 
 def main() -> int:
     """Walk, and print what was found; the exit code."""
+    parser = argparse.ArgumentParser(prog="make walk", description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path, help="data folders in place of fresh runs")
+    given = parser.parse_args().folders
     logging.disable(logging.WARNING)
     pytest_configure()
     with tempfile.TemporaryDirectory() as made:
-        given = [Path(argument) for argument in sys.argv[1:]]
         folders = given or [fresh.record(Path(made) / "fresh", *fresh.WHOLE)]
         store.LOCAL = Path(made) / "none"  # type: ignore[misc]
         os.environ[runs.DATA_DIR_VARIABLE] = os.pathsep.join(map(str, folders))
