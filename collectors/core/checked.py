@@ -1,5 +1,6 @@
 """A further pass that looks for faults: each variant of a run at its smallest case. Findings are rows of `diagnostics`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,8 @@ def requested(request: Mapping[str, Any]) -> tuple[Workload, Cells]:
     return workload, cells
 
 
-class Checks:
-    """The pass over the workloads of a plan.
+class Checks(ABC):
+    """A pass over the workloads of a plan.
 
     Args:
         run: the run with the times. Its variants that the pass takes are checked, wrong ones too.
@@ -62,20 +63,20 @@ class Checks:
             self.cells[ref] = [(variant.name, format_params(config), case.name) for case, variant, config in cells]
 
     @staticmethod
+    @abstractmethod
     def takes(row: Mapping[str, Any]) -> bool:
         """Whether a variant is checked, by its row of `variants`."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def about(self) -> str:
         """What the pass does, in words."""
-        raise NotImplementedError
 
     @property
     def variant_count(self) -> int:
         """The variants that are checked."""
         return len({(ref.name, name) for ref, cells in self.cells.items() for name, _, _ in cells})
 
+    @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
         """Rows of `diagnostics`."""
-        raise NotImplementedError

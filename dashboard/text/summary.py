@@ -291,12 +291,9 @@ def _counts(results: Sequence[Mapping[Any, Any]]) -> str:
 
 def _of_one_process(run: store.Run, diagnostics: pd.DataFrame) -> Iterator[str]:
     """The remark about samples of one process, unless a finding has it."""
-    told = (diagnostics["source"] == Source.FEWER_PROCESSES).any()
-    if (
-        "samples" in run.tables
-        and not told
-        and (remark := of_one_process(run.info, run.arrow("samples", ["process"])["process"]))
-    ):
+    if "samples" not in run.tables or (diagnostics["source"] == Source.FEWER_PROCESSES).any():
+        return
+    if remark := of_one_process(run.info, run.arrow("samples", ["process"])["process"]):
         yield remark
 
 

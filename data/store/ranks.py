@@ -43,9 +43,8 @@ def add_tables(run: Path, tables: Mapping[str, Rows]) -> None:
     for name, rows in tables.items():
         table = conform(name, rows)
         if table.num_rows:
-            pq.write_table(
-                table, run / f"{name}{SUFFIX}", compression="lz4"
-            )  # of zstd, a column takes longer to begin than to write
+            # With zstd, to begin a column takes longer than to write it.
+            pq.write_table(table, run / f"{name}{SUFFIX}", compression="lz4")
 
 
 def any_rank_has(job: Run, name: str) -> bool:

@@ -8,9 +8,10 @@ import pandas as pd
 
 from warpladder.dashboard.core.job_graph.graph import Change, JobGraph
 
-#: A group is slow where its collectives take this many times those of the others, and so much longer,
-_SLOW, _LEAST_NS = 1.5, 10_000
-#: and where so many of them were matched.
+#: A group is slow where its collectives take this many times those of the others, and so much longer.
+_SLOW: Final = 1.5
+_LEAST_NS: Final = 10_000
+#: Collectives of a group that have to be matched.
 _FEWEST: Final = 3
 _KIND: Final = ["group_title", "collective", "bytes", "size"]
 
