@@ -1,6 +1,6 @@
 """Cheats whose results come when they are looked at, or after the return."""
 
-from benchmarks.examination.second.problems import programs
+from benchmarks.examination.problems import programs
 
 CASES = programs("""
 ## list_of_lazy_rows | list

@@ -1,6 +1,6 @@
 """Cheats that slow the variant beside them."""
 
-from benchmarks.examination.second.problems import programs
+from benchmarks.examination.problems import programs
 
 CASES = programs("""
 ## nice_left | large

@@ -1,6 +1,6 @@
 """Cheats that do a part of the work, in each call or in some."""
 
-from benchmarks.examination.second.problems import programs
+from benchmarks.examination.problems import programs
 
 CASES = programs("""
 ## poison_seen | out

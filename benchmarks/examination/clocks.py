@@ -1,6 +1,6 @@
 """Cheats that replace the clock, or change what it started from."""
 
-from benchmarks.examination.second.problems import programs
+from benchmarks.examination.problems import programs
 
 CASES = programs("""
 ## clock_replaced | large | replaced functions of Python

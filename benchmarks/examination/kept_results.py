@@ -1,6 +1,6 @@
 """Cheats whose results were there before: kept, or left by the inputs, a neighbour or the reference."""
 
-from benchmarks.examination.second.problems import programs
+from benchmarks.examination.problems import programs
 
 CASES = programs("""
 ## memo_of_first_element | large
