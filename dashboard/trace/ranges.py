@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, Traces, of_calls
+from warpladder.dashboard.core.traces import GRAPH, Traces, of_calls
 from warpladder.dashboard.trace.describe import describe, rounded, times
 from warpladder.data.arrays import NONE, Bools, Int64s, Places, least_of_windows, lookup, numbered
 
@@ -328,15 +328,6 @@ def without_graphs(traces: Traces, table: str) -> Int64s:
         names = traces.texts("kernels", "full_name")
         return np.flatnonzero(names.codes != names.categories.get_loc(GRAPH))
     return np.arange(traces.length(table))
-
-
-def distinct(numbers: Int64s, size: int) -> Int64s:
-    """The distinct numbers, which are below `size`. For a size up to `MOST_MARKS` a table of marks is faster than hashing."""
-    if size > MOST_MARKS:
-        return np.asarray(pd.unique(numbers), dtype=np.int64)
-    marks = np.zeros(size, dtype=bool)
-    marks[numbers] = True
-    return np.flatnonzero(marks)
 
 
 class _ProjectedRanges(NamedTuple):

@@ -177,8 +177,6 @@ def test_launches_in_order_give_the_sums_of_every_range_beside_every_kernel(
     data = load(store.open_run(tmp_path / import_report(report, tmp_path, "", None, [])))
     assert "nvtx_kern_sum" in trace_sums.available(data)
     usual = trace_sums.summary(data, "nvtx_kern_sum")
-    monkeypatch.setattr(trace_kernels, "_MOST_LEVELS", 0)
-    pd.testing.assert_frame_equal(trace_sums.summary(data, "nvtx_kern_sum"), usual)
     monkeypatch.setattr(trace_kernels, "_FEW_LAUNCHES", 2)
     monkeypatch.setattr(trace_kernels, "_PAIRS_AT_ONCE", 3)
     pd.testing.assert_frame_equal(trace_sums.summary(data, "nvtx_kern_sum"), usual)

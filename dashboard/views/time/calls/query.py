@@ -8,32 +8,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, Traces, of_calls
+from warpladder.dashboard.core.traces import GRAPH, Traces, of_calls
 from warpladder.dashboard.trace import ranges as trace_nesting
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.describe import Tally, describe, rounded, statistics, tally, times
 from warpladder.dashboard.trace.ranges import (
-    distinct,
     has_graphs,
     nvtx_gpu_proj_sum,
     nvtx_sum,
-    parents,
     range_names,
     without_graphs,
 )
 from warpladder.dashboard.trace.samples import Extent
 from warpladder.data.arrays import NONE, Int64s, Places, numbered
 
-#: Below this number of groups a table of counters is faster than sorting or hashing.
-_MOST_COUNTERS: Final = 1 << 22
-#: Up to this many groups of chain and kernel name, the groups are not renumbered, although some may be empty.
-_FEW_PAIRS: Final = 1 << 12
-#: Rows of a piece, such that its intermediate arrays stay in the processor's cache.
-_ROWS_AT_ONCE: Final = 1 << 16
-#: Up to this depth, nested ranges are followed level by level.
-_MOST_LEVELS: Final = 1 << 10
-#: The most rows for the ranges around the innermost ones, up to 1 GB. Where there are more, the ranges of an owner are taken together.
-_MOST_PAIRS: Final = 1 << 24
 #: Pairs of an owner and a kernel that are summed at once.
 _PAIRS_AT_ONCE: Final = 1 << 22
 #: In a range with more launches than this, each name is looked for.
@@ -103,9 +91,7 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     if has_graphs(traces):
         kernels = kernels.of(np.isin(kernels.row, without_graphs(traces, "kernels")))
     width = max(len(names.categories), 1)
-    shallow = int(traces.numbers("ranges", "depth").max(initial=0)) < _MOST_LEVELS
-    by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
-    owners, sums = by_parents or _by_times(traces, kernels, owners, width)
+    owners, sums = _summed(traces, kernels, owners, width)
     durations = sums.durations
     words = np.array([*labelled.names, None], dtype=object)  # the last one is for kernels outside of all ranges
     words[words == ""] = None
@@ -140,71 +126,8 @@ def _with_by_time(kernels: _Kernels, by_time: npt.NDArray[np.int32]) -> _Kernels
     return kernels.of(rows)._replace(holder=np.concatenate((holder, by_time[again])))
 
 
-def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
-    """The sums where ranges nest, from the chain of owners of each range and the ranges around it; None for too many chains."""
-    parent = parents(traces)
-    chain, last, before = _chains(owners.of_range, parent, traces.numbers("ranges", "depth"))
-    pair = chain[kernels.holder]
-    outside = np.flatnonzero(kernels.holder < 0)
-    if len(outside):
-        alone, owners = _threads(traces, kernels.of(outside), owners)
-        # Chains of a single owner, numbered after the chains of the ranges.
-        extra = np.unique(alone)
-        pair[outside] = len(last) + np.searchsorted(extra, alone)
-        last, before = np.concatenate((last, extra)), np.concatenate((before, np.full(len(extra), NONE)))
-    pair *= width
-    pair += kernels.name
-    pair, pairs = pd.factorize(pair) if len(last) * width > _FEW_PAIRS else (pair, np.arange(len(last) * width))
-    counted = tally(pair, kernels.duration, len(pairs))
-    n = np.bincount(counted.group, weights=counted.n, minlength=len(pairs)).astype(np.int64)
-    link, name = np.divmod(pairs, width)
-    rows, groups, once = list[Int64s](), list[Int64s](), list[pd.DataFrame]()
-    row, live, laid_out = np.arange(len(counted.group)), np.arange(len(pairs)), 0
-    group = np.empty(len(pairs), dtype=np.int64)
-    # From the inside out: the innermost range, the range around it, and so on.
-    while len(live):
-        laid_out += len(row) + len(live)
-        if laid_out > _MOST_PAIRS:
-            return None
-        group[live] = last[link[live]] * width + name[live]
-        once.append(pd.DataFrame({"pair": live, "group": group[live], "n": n[live]}))
-        rows.append(row)
-        groups.append(group[counted.group[row]])
-        link[live] = before[link[live]]
-        live = live[link[live] >= 0]
-        row = row[link[counted.group[row]] >= 0]
-    row, owned = np.concatenate(rows), np.concatenate(groups)
-    order = np.lexsort((counted.value[row], owned))
-    durations = Tally(owned[order], counted.value[row][order], counted.n[row][order])
-    instances = pd.concat(once).drop_duplicates(["pair", "group"]).groupby("group")["n"].sum()
-    held_pairs = _pairs_up(kernels, parent, width)
-    in_ranges = _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
-    return owners, _Sums(statistics(durations), instances, in_ranges)
-
-
-def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """The distinct chains of owners. A chain starts at a range and ends at the outermost range around it.
-
-    Returns:
-        The number of each range's chain. By that number, the owner of the chain's innermost link, and the number of the chain
-        without that link.
-    """
-    chain = np.full(len(owner), NONE)
-    last, before = list[Int64s](), list[Int64s]()
-    first, width = 0, int(owner.max(initial=0)) + 1
-    outermost_first = np.argsort(depth, kind="stable")
-    for rows in np.split(outermost_first, np.flatnonzero(np.diff(depth[outermost_first])) + 1) if len(depth) else ():
-        around = np.where(parent[rows] >= 0, chain[parent[rows]], NONE)
-        code, pairs = pd.factorize((around + 1) * width + owner[rows])
-        chain[rows] = first + code
-        last.append(pairs % width)
-        before.append(pairs // width - 1)
-        first += len(pairs)
-    return chain, np.concatenate([np.empty(0, np.int64), *last]), np.concatenate([np.empty(0, np.int64), *before])
-
-
-def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
-    """The sums where ranges overlap without nesting. In the order of launches, the kernels of a range are consecutive."""
+def _summed(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
+    """The sums by owner and kernel name. In the order of launches, the kernels of a range are consecutive, whether or not ranges nest."""
     ranges = trace_nesting.places(traces)
     held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row, kernels.holder))
     some = np.flatnonzero(held.first < held.last)
@@ -239,7 +162,7 @@ def _ranges_by_name(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners:
     """The number of ranges of each owner in which kernels of each name were launched, indexed by `owner * width + name`."""
     few = held.last - held.first <= _FEW_LAUNCHES
     holder, kernel = held._replace(last=np.where(few, held.last, held.first)).pairs()
-    pairs = [distinct(holder * width + kernels.name[kernel], len(few) * width)]
+    pairs = [np.unique(holder * width + kernels.name[kernel])]
     many, names = np.flatnonzero(~few), kernels.name[held.launch]
     by_name = np.argsort(names, kind="stable")
     for launched in np.split(by_name, np.flatnonzero(np.diff(names[by_name])) + 1) if len(many) else ():
@@ -261,35 +184,8 @@ def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s
     return len(owners.style) + number, _Owners(owners.of_range, *joined)
 
 
-def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
-    """The distinct pairs of a range and the name of a kernel launched in it or in a range in it, as `range * width + name`."""
-    size = len(parent) * width
-    marks = np.zeros(size if size <= MOST_MARKS else 0, dtype=bool)
-    parts = list[Int64s]()
-    for first in range(0, len(kernels.row), _ROWS_AT_ONCE):
-        holder, name = (column[first : first + _ROWS_AT_ONCE].astype(np.int64) for column in (kernels.holder, kernels.name))
-        pairs = (holder * width + name)[holder >= 0]
-        if len(marks):
-            marks[pairs] = True
-        else:
-            parts.append(np.unique(pairs))
-    every = np.flatnonzero(marks) if len(marks) else distinct(np.concatenate(parts), size)
-    above = np.full(len(parent), NONE)
-    for places, around in trace_nesting.climbs(parent):
-        above[places] = around
-        higher = above[every // width]
-        passed_on = (higher * width + every % width)[higher >= 0]
-        every = distinct(np.concatenate((every, passed_on)), size)
-        above[places] = NONE
-    return every
-
-
 def _counts(numbers: Int64s) -> "pd.Series[int]":
     """The count of each number, indexed by the number."""
-    if int(numbers.max(initial=0)) < _MOST_COUNTERS:
-        n = np.bincount(numbers)
-        values = np.flatnonzero(n)
-        return pd.Series(n[values], index=values)
     values, n = np.unique(numbers, return_counts=True)
     return pd.Series(n, index=values)
 
