@@ -231,6 +231,7 @@ def _persistent(
         *(template("layer_product", outputs, columns, dense, stages), min(tiles, MULTIPROCESSORS), _block()),
         *(*maps, *names, "next", *sizes),
         shared_bytes=stages * stage_bytes + ALIGNMENT_BYTES,
+        early=True,
     )
 
 
@@ -251,6 +252,7 @@ def _last(case: Case, layer: Layer) -> Launch:
         *(template("last_layer_wgmma", _LAST_STAGES), min(units, MULTIPROCESSORS), _block()),
         *(pixels, "w4", "b4", "images", "next", layer.number, layer.side, layer.channels, images, width),
         shared_bytes=_LAST_STAGES * tile * _OF["kRowBytes"] + (matrices + staged) * _ELEMENT + ALIGNMENT_BYTES,
+        early=True,
     )
 
 

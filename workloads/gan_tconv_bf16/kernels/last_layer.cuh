@@ -112,8 +112,6 @@ template <int stages>
 __global__ void __launch_bounds__(kProducers + kConsumers, 1)
     last_layer_wgmma(const __grid_constant__ TensorMap in, const unsigned short* __restrict__ w, const float* __restrict__ bias,
                      unsigned short* __restrict__ images, int* next, int layers, int side, int channels, int count, int width) {
-  // The counters of the layers before, for the next operation.
-  if (blockIdx.x == 0 && threadIdx.x < layers) next[threadIdx.x] = 0;
   extern __shared__ char memory[];
   auto* stage = aligned_1024<unsigned char[kImages * kRowBytes]>(memory);
   auto* matrices = reinterpret_cast<unsigned short*>(stage[stages]);
@@ -121,6 +119,9 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
   const int chunks = (channels + kChannels - 1) / kChannels, units = Unit::count(side, count, width);
   fill_matrices(matrices, w, channels, chunks);
   pipeline.init(kConsumers / 32);
+  wait_for_launch_before();
+  // The counters of the layers before, for the next operation.
+  if (blockIdx.x == 0 && threadIdx.x < layers) next[threadIdx.x] = 0;
   Ring<stages> ring;
 
   if (threadIdx.x >= kConsumers) {

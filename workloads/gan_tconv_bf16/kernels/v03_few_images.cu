@@ -3,16 +3,15 @@
 //     around a pixel are four products, which share no sums. Where tiles are fewer than multiprocessors, the blocks of a cluster share the steps of
 //     a tile, and add their sums through each other's shared memory. Each launch starts early and fetches weights while the one before it
 //     ends. The first and the last layer are products of warps, which read their operands as they lie.
-// Bottleneck: What a launch and its latencies cost: at ten images of an H200 the five launches take 3, 16, 10, 8 and 7 us, of which tensor cores could do
-//     the products in 2.4 us each. Launches that start late take 10 us more in all. With eight blocks in a cluster, not all clusters
-//     of a launch run at once: 53 us in place of 47. Measured while products still waited for one another.
+// Bottleneck: What a launch and its latencies cost: ten images take 45 us on an H200, in five launches, of which tensor cores could do each of the three
+//     products in 2.4 us. Launches that start late take 10 us more in all. With eight blocks in a cluster, not all clusters of a launch run
+//     at once, which takes 6 us more. A hundred images take 159 us, and 114 in tiles of images, as v02_warpgroups has them.
 // Next: -
 // Source: Own work.
 
 #include "warpgroups.cuh"
 #include "../../hopper_cluster_stores.cuh"
 #include "../../hopper_clusters.cuh"
-#include "../../hopper_early.cuh"
 
 // Pixels [y][x][image][channel] with zeros around them, as rows of a matrix. The rows of the pixels lie between `first` and `first + count`, with those
 // of zeros among them.

@@ -8,6 +8,7 @@
 
 #include "../../hopper.cuh"
 #include "../../hopper_bf16.cuh"
+#include "../../hopper_early.cuh"
 #include "../../hopper_low_precision.cuh"
 #include "../../gan_tconv/kernels/output_tiles.cuh"
 #include "../../gemm_bf16/kernels/pad.cuh"
@@ -207,8 +208,10 @@ struct Layer {
     __shared__ Pipeline<stages> pipeline;
     __shared__ int tiles[stages];
     __shared__ Scales scales;
+    let_next_launch_start();
     scales.load(bn, Tile::dense ? nullptr : bias, min(sizes.out_channels, sizes.widest));
     pipeline.init(kConsumers / 32);
+    wait_for_launch_before();
 
     if (threadIdx.x >= kConsumers) {
       give_registers<kOfProducers>();
