@@ -55,7 +55,7 @@ WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "spill": (r"spills?", "a register that the compiler keeps in local memory, because a thread has too few registers"),
     "wave": (
         r"waves?",
-        "the blocks that are resident on the GPU at once; a grid takes one wave after another, and the last may be filled in part",
+        "the blocks that are resident on the GPU at once; the last wave of a grid may be filled in part",
     ),
 }
 _NAMES: Final = {f"word{place}": word for place, word in enumerate(WORDS)}
