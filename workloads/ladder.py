@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Buffers, Case, CudaVariant, Launch, Params, Precision, Role, Step
+from warpladder.workloads.api import Buffer, Buffers, Case, CudaVariant, HostVariant, Launch, Params, Precision, Role, Step
 from warpladder.workloads.declare.cases import narrowed, widened
 
 #: Inputs and outputs of a case, by name.
@@ -35,7 +35,7 @@ def widened_inputs(buffers: Callable[[Case], Declared], case: Case, inputs: Buff
     return {name: widened(array, of[name].dtype) for name, array in inputs.items()}
 
 
-def by_float32(run: HostRun, buffers: Callable[[Case], Declared]) -> HostRun:
+def by_float32(run: Callable[..., object], buffers: Callable[[Case], Declared]) -> HostRun:
     """The function of a host variant on buffers whose types NumPy lacks: it gets widened inputs, and its outputs are rounded.
 
     Args:
@@ -52,6 +52,11 @@ def by_float32(run: HostRun, buffers: Callable[[Case], Declared]) -> HostRun:
             array[...] = narrowed(wide[name], of[name].dtype)
 
     return converted
+
+
+def rounding(variants: Sequence[HostVariant], buffers: Callable[[Case], Declared]) -> tuple[HostVariant, ...]:
+    """Host variants of float32 for a workload whose buffers have types that NumPy lacks."""
+    return tuple(replace(each, run=by_float32(each.run, buffers)) for each in variants)
 
 
 def rungs_in(kernels: Path) -> Callable[..., CudaVariant]:

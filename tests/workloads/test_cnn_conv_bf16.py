@@ -9,7 +9,7 @@ from warpladder.workloads.cnn_conv_bf16.problem import make_case
 from warpladder.workloads.cnn_conv_bf16.workload import WORKLOAD
 from warpladder.workloads.declare.cases import narrowed, widened
 
-TMA = "the TMA copies rows of pixels whose bytes are a multiple of 16: a width in eights"
+TMA = "the TMA copies rows of pixels whose bytes are a multiple of 16: a width that is a multiple of 8"
 
 
 def test_the_tolerance_is_above_rounding_and_below_a_row_of_missing_results_of_the_odd_case():
@@ -29,7 +29,7 @@ def test_the_tolerance_is_above_rounding_and_below_a_row_of_missing_results_of_t
         ({"batch": 133}, None),
         ({"shape": "5x36x40"}, None),
         ({"shape": ODD_SHAPE}, TMA),
-        ({"shape": "2x72x40"}, "images and their results are larger than shared memory, or than the TMA copies at once"),
+        ({"shape": "2x72x40"}, "images and their outputs are larger than shared memory, or than the TMA copies at once"),
     ],
 )
 def test_whole_images_takes_rows_that_the_tma_copies_and_images_that_fit(params, reason):

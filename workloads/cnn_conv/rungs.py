@@ -1,6 +1,7 @@
 """The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -37,10 +38,11 @@ _MAP_A_LANE: Final = Constants(KERNELS / "v07_map_a_lane.cu")
 _UNIFORM_WEIGHTS: Final = Constants(KERNELS / "v08_uniform_weights.cu")
 _CHANNEL_AT_A_TIME: Final = Constants(KERNELS / "v09_channel_at_a_time.cu")
 _TOEPLITZ: Final = Constants(KERNELS / "toeplitz.cuh")
-_WHOLE_IMAGES: Final = Constants(KERNELS / "v16_whole_images_tf32.cu")
+_OF_WHOLE_IMAGES: Final = Constants(KERNELS / "v16_whole_images_tf32.cu")
 
 _MOST_SHARED_BYTES: Final = 227 * 1024  # of a block on Hopper
 _MOST_OF_BOX: Final = 256  # elements along an axis
+_PIECE_BYTES: Final = 16  # that the TMA copies at a time
 
 
 def _sizes(shape: Shape) -> tuple[int, ...]:
@@ -52,7 +54,7 @@ def _block_an_image(case: Case, buffers: Sequence[str], side: int, kernel: str =
     return [launch(kernel, shape.batch, (side, side), *buffers, *_sizes(shape))]
 
 
-def _thread_an_output(case: Case, buffers: Sequence[str], tile: int, kernel: str = "conv_layer") -> Sequence[Launch]:
+def thread_an_output(case: Case, buffers: Sequence[str], tile: int, kernel: str = "conv_layer") -> Sequence[Launch]:
     """Images, maps and tiles of the output are the grid's dimensions, in the student report's order."""
     shape = shape_of(case)
     tiles = ceil_div(shape.out_height, tile) * ceil_div(shape.out_width, tile)
@@ -60,7 +62,7 @@ def _thread_an_output(case: Case, buffers: Sequence[str], tile: int, kernel: str
 
 
 def _constant_weights(case: Case, config: Params) -> Sequence[Launch]:
-    launches = _block_an_image if config["over"] == "loops" else _thread_an_output
+    launches = _block_an_image if config["over"] == "loops" else thread_an_output
     return launches(case, ("x", "y"), _CONSTANT_WEIGHTS["kTile"], config["over"])
 
 
@@ -151,43 +153,51 @@ def _not_for_warpgroups(case: Case, config: Params, of: Constants) -> str | None
     return _one_layer(2, lambda config: (SIZE - 1, 2))(case, config)
 
 
-def _band_rows(shape: Shape) -> int:
-    """Output rows of a band, where an image is as many bands side by side as a block has pairs for."""
-    pairs = _WHOLE_IMAGES["kWarpgroups"] * _WHOLE_IMAGES["kPairs"]
-    return ceil_div(shape.out_height, max(pairs // (shape.out_width // 2), 1))
+@dataclass(frozen=True)
+class WholeImages:
+    """Launches with a block for each multiprocessor, which takes one image after another.
 
+    Attributes:
+        of: the constants of the kernel.
+        element: bytes of a pixel and of an output.
+        buffers: of a block, for the pixels and for the outputs of images.
+    """
 
-def _whole_images_bytes(shape: Shape) -> int:
-    """Shared memory of a block: the filters, and buffers for the pixels and the outputs of images."""
-    of = _WHOLE_IMAGES
-    pixels = ceil_div(shape.channels * shape.height * shape.width, 32) * 32
-    outputs = ceil_div(shape.maps * shape.out_height * shape.out_width, 32) * 32
-    barriers = 4 * of["kBuffers"] + of["kWarpgroups"] + 1
-    floats = SIZE * of["kColumns"] * of["kWords"] + of["kBuffers"] * (pixels + outputs) + 2 * barriers
-    return floats * _WORD_BYTES + ALIGNMENT_BYTES
+    of: Constants
+    element: int
+    buffers: tuple[int, int]
 
+    def launches(self, case: Case, config: Params) -> Sequence[Launch]:
+        shape = shape_of(case)
+        rows = shape.channels * shape.height
+        kernel = template("conv_layer", shape.height, shape.width, self._band_rows(shape))
+        pixels = TensorMap("x", box=(rows, shape.width), shape=(shape.batch * rows, shape.width))
+        blocks, shared_bytes = min(MULTIPROCESSORS, shape.batch), self._shared_bytes(shape)
+        return [launch(kernel, blocks, self.of["kThreads"], pixels, "k", "y", shape.batch, shared_bytes=shared_bytes)]
 
-def _whole_images(case: Case, config: Params) -> Sequence[Launch]:
-    """A block for each multiprocessor. It takes one image after another."""
-    shape = shape_of(case)
-    rows = shape.channels * shape.height
-    kernel = template("conv_layer", shape.height, shape.width, _band_rows(shape))
-    pixels = TensorMap("x", box=(rows, shape.width), shape=(shape.batch * rows, shape.width))
-    blocks, threads = min(MULTIPROCESSORS, shape.batch), _WHOLE_IMAGES["kThreads"]
-    return [launch(kernel, blocks, threads, pixels, "k", "y", shape.batch, shared_bytes=_whole_images_bytes(shape))]
+    def skip(self, case: Case, config: Params) -> str | None:
+        shape, whole = shape_of(case), _PIECE_BYTES // self.element
+        if skipped := _one_layer(2, lambda config: (1, 2))(case, config):
+            return skipped
+        if shape.width % whole:
+            return f"the TMA copies rows of pixels whose bytes are a multiple of 16: a width that is a multiple of {whole}"
+        if shape.channels * shape.height > _MOST_OF_BOX or self._shared_bytes(shape) > _MOST_SHARED_BYTES:
+            return "images and their outputs are larger than shared memory, or than the TMA copies at once"
+        if self._band_rows(shape) > SIZE:
+            return f"a block computes bands of at most {SIZE} rows side by side; these images have more rows"
+        return None
 
+    def _band_rows(self, shape: Shape) -> int:
+        """Output rows of a band, where an image is as many bands side by side as a block has pairs for."""
+        pairs = self.of["kWarpgroups"] * self.of["kPairs"]
+        return ceil_div(shape.out_height, max(pairs // (shape.out_width // 2), 1))
 
-def _not_for_whole_images(case: Case, config: Params) -> str | None:
-    shape = shape_of(case)
-    if skipped := _one_layer(2, lambda config: (1, 2))(case, config):
-        return skipped
-    if shape.width % 4:
-        return "the TMA copies rows of pixels whose bytes are a multiple of 16: a width in fours"
-    if shape.channels * shape.height > _MOST_OF_BOX or _whole_images_bytes(shape) > _MOST_SHARED_BYTES:
-        return "two images and their outputs are larger than shared memory, or than the TMA copies at once"
-    if _band_rows(shape) > SIZE:
-        return f"a block computes bands of at most {SIZE} rows side by side; these images have more rows"
-    return None
+    def _shared_bytes(self, shape: Shape) -> int:
+        """Of a block: the filters, the buffers, and the barriers."""
+        extents = (shape.channels * shape.height * shape.width, shape.maps * shape.out_height * shape.out_width)
+        images = sum(count * ceil_div(self.element * n, 128) * 128 for count, n in zip(self.buffers, extents, strict=True))
+        barriers = 8 * (2 * sum(self.buffers) + self.of["kWarpgroups"] + 1)
+        return SIZE * self.of["kColumns"] * self.of["kWords"] * _WORD_BYTES + images + barriers + ALIGNMENT_BYTES
 
 
 def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
@@ -213,6 +223,7 @@ def _smaller_than_toeplitz(case: Case, config: Params) -> str | None:
 
 
 _rung: Final = rungs_in(KERNELS)
+_WHOLE_IMAGES: Final = WholeImages(_OF_WHOLE_IMAGES, element=4, buffers=(_OF_WHOLE_IMAGES["kBuffers"],) * 2)
 
 
 def _warpgroups_rung(name: str, title: str, precision: Precision, product: str) -> CudaVariant:
@@ -232,9 +243,7 @@ CUDA_VARIANTS: Final = (
         "Block an image (milestone 3)",
         lambda case, config: _block_an_image(case, ("x", "k", "y"), _BLOCK_AN_IMAGE),
     ),
-    _rung(
-        "v02_parallel", "Thread an output", lambda case, config: _thread_an_output(case, ("x", "k", "y"), _PARALLEL["kTile"])
-    ),
+    _rung("v02_parallel", "Thread an output", lambda case, config: thread_an_output(case, ("x", "k", "y"), _PARALLEL["kTile"])),
     _rung(
         *("v03_constant_weights", "Constant weights", _constant_weights, ({"over": "grid"}, {"over": "loops"})),
         constants=_WEIGHTS,
@@ -242,7 +251,7 @@ CUDA_VARIANTS: Final = (
     _rung(
         "v04_shared_tile",
         "Shared tile, halo from global",
-        lambda case, config: _thread_an_output(case, ("x", "y"), _SHARED_TILE["kTile"]),
+        lambda case, config: thread_an_output(case, ("x", "y"), _SHARED_TILE["kTile"]),
         constants=_WEIGHTS,
     ),
     _rung("v05_register_tile", "Register tile 4x4", _register_tile, constants=_WEIGHTS),
@@ -270,9 +279,9 @@ CUDA_VARIANTS: Final = (
     _warpgroups_rung("v14_warpgroups_3xtf32", "Warpgroups, 3xTF32", "3xtf32", "Split"),
     _warpgroups_rung("v15_warpgroups_bf16_corrections", "Warpgroups, TF32 with BF16 corrections", "3xtf32", "Corrected"),
     _rung(
-        *("v16_whole_images_tf32", "Whole images, TF32", _whole_images),
+        *("v16_whole_images_tf32", "Whole images, TF32", _WHOLE_IMAGES.launches),
         precision="tf32",
-        skip=_not_for_whole_images,
+        skip=_WHOLE_IMAGES.skip,
         **HOPPER,
     ),
 )

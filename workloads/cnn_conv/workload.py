@@ -13,8 +13,8 @@ from warpladder.workloads.cnn_conv.rungs import CUDA_VARIANTS
 #: If one of the 52,080 outputs of layer 2's odd case is missing, the error is 4e-3.
 TOLERANCE: Final = {"fp32": 1e-6, "3xtf32": 3e-6, "tf32": 5e-4}
 
-ON_ONE_CORE: Final = up_to(100, "images", lambda case: problem.shape_of(case).batch)
-UNROLLED: Final = up_to(1000, "images", lambda case: problem.shape_of(case).batch)
+_ON_ONE_CORE: Final = up_to(100, "images", lambda case: problem.shape_of(case).batch)
+_UNROLLED: Final = up_to(1000, "images", lambda case: problem.shape_of(case).batch)
 
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
@@ -26,8 +26,8 @@ LIBRARY_VARIANTS: Final = (
 )
 
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy, unrolled product", "host", run=host.numpy_unrolled, skip=UNROLLED),
-    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=ON_ONE_CORE),
+    HostVariant("numpy", "NumPy, unrolled product", "host", run=host.numpy_unrolled, skip=_UNROLLED),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
 )
 

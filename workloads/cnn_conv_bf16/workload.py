@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from warpladder.workloads.api import HostVariant, LibraryVariant, Workload
-from warpladder.workloads.cnn_conv import host
-from warpladder.workloads.cnn_conv.workload import ON_ONE_CORE, UNROLLED
+from warpladder.workloads.api import LibraryVariant, Workload
+from warpladder.workloads.cnn_conv.workload import HOST_VARIANTS as OF_FLOAT32
 from warpladder.workloads.cnn_conv_bf16 import peers, problem
 from warpladder.workloads.cnn_conv_bf16.rungs import CUDA_VARIANTS
-from warpladder.workloads.ladder import by_float32
+from warpladder.workloads.ladder import rounding
 from warpladder.workloads.torch_bridge import COMPILE_MODES, COMPILER
 
 _TORCH: Final = ("cupy", "torch")
@@ -29,22 +28,7 @@ LIBRARY_VARIANTS: Final = (
 )
 
 #: Host variants compute in float32, and round the results.
-HOST_VARIANTS: Final = (
-    HostVariant(
-        "numpy", "NumPy, unrolled product", "host", run=by_float32(host.numpy_unrolled, problem.buffers), skip=UNROLLED
-    ),
-    HostVariant(
-        "numba_serial",
-        "Numba, one core",
-        "host",
-        requires=("numba",),
-        run=by_float32(host.numba_serial, problem.buffers),
-        skip=ON_ONE_CORE,
-    ),
-    HostVariant(
-        "numba_parallel", "Numba, all cores", "host", requires=("numba",), run=by_float32(host.numba_parallel, problem.buffers)
-    ),
-)
+HOST_VARIANTS: Final = rounding(OF_FLOAT32, problem.buffers)
 
 WORKLOAD: Final = Workload(
     name="cnn_conv_bf16",

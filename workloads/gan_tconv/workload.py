@@ -44,14 +44,14 @@ def _whole_images(case: Case) -> float:
     return case.flops / _ONE_IMAGE.flops
 
 
-ON_HOST: Final = up_to(100, "images", _whole_images)
-ON_ONE_CORE: Final = up_to(10, "images", _whole_images)
+_ON_HOST: Final = up_to(100, "images", _whole_images)
+_ON_ONE_CORE: Final = up_to(10, "images", _whole_images)
 
 
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=ON_HOST),
-    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=ON_ONE_CORE),
-    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel, skip=ON_HOST),
+    HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=_ON_HOST),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
+    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel, skip=_ON_HOST),
 )
 
 WORKLOAD: Final = Workload(

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from warpladder.workloads.api import HostVariant, LibraryVariant, Workload
-from warpladder.workloads.gan_tconv import host
-from warpladder.workloads.gan_tconv.workload import AXES, LIBRARIES, ON_HOST, ON_ONE_CORE
+from warpladder.workloads.api import LibraryVariant, Workload
+from warpladder.workloads.gan_tconv.workload import AXES, LIBRARIES
+from warpladder.workloads.gan_tconv.workload import HOST_VARIANTS as OF_FLOAT32
 from warpladder.workloads.gan_tconv_bf16 import peers, problem
 from warpladder.workloads.gan_tconv_bf16.rungs import CUDA_VARIANTS
-from warpladder.workloads.ladder import by_float32
+from warpladder.workloads.ladder import rounding
 from warpladder.workloads.torch_bridge import COMPILER
 
 LIBRARY_VARIANTS: Final = (
@@ -21,25 +21,7 @@ LIBRARY_VARIANTS: Final = (
 )
 
 #: Host variants compute in float32, and round the images.
-HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy, matrix products", "host", run=by_float32(host.numpy_scattered, problem.buffers), skip=ON_HOST),
-    HostVariant(
-        "numba_serial",
-        "Numba, one core",
-        "host",
-        requires=("numba",),
-        run=by_float32(host.numba_serial, problem.buffers),
-        skip=ON_ONE_CORE,
-    ),
-    HostVariant(
-        "numba_parallel",
-        "Numba, all cores",
-        "host",
-        requires=("numba",),
-        run=by_float32(host.numba_parallel, problem.buffers),
-        skip=ON_HOST,
-    ),
-)
+HOST_VARIANTS: Final = rounding(OF_FLOAT32, problem.buffers)
 
 WORKLOAD: Final = Workload(
     name="gan_tconv_bf16",
