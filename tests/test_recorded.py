@@ -10,10 +10,10 @@ import pytest
 from warpladder.dashboard.compare import suspect
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.views.reports.details import conflicts, generator, matrices, overheads, phases, routes
+from warpladder.dashboard.views.reports.details import overheads, phases, routes
 from warpladder.data import figures, store
 from warpladder.data.limits import event_error_ns
-from warpladder.data.names import Phase, found_by_size
+from warpladder.data.names import found_by_size
 from warpladder.workloads import registry
 
 pytestmark = pytest.mark.slow
@@ -161,28 +161,13 @@ def test_no_variant_of_a_quick_case_takes_the_time_of_the_other_cases() -> None:
     assert not long
 
 
-#: That the details of the generator read.
-SCOPES_OF_GENERATOR: Final = ("end_to_end", "device", Phase.H2D, Phase.COMPUTE, Phase.D2H)
-
-
 def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by() -> None:
-    results = recorded("results", ["workload", "variant", "config", "case"])
-    variants = {(of, variant) for of, variant, *_ in results}
-    assert {(matrices.WORKLOAD, variant) for variant in matrices.MATRIX_AND_TENSOR} <= variants
-    configs = {(of, variant, config) for of, variant, config, _ in results}
-    assert {(generator.WORKLOAD, *each) for each in generator.FIGURES} <= configs
-    cases = {
-        (generator.WORKLOAD, generator.FIGURE_6_CASE),
-        *((routes.WORKLOAD, case) for case in (routes.ONE_CASE, routes.ROW_CASE, routes.REPORT_CASE)),
-    }
-    assert cases <= {(of, case) for of, *_, case in results}
-    assert conflicts.WORKLOAD in {of for of, *_ in results}
+    results = recorded("results", ["workload", "case"])
+    assert {(routes.WORKLOAD, case) for case in (routes.ONE_CASE, routes.ROW_CASE, routes.REPORT_CASE)} <= results
     timed = recorded("samples", ["workload", "scope"])
-    for workload, scopes in ((generator.WORKLOAD, SCOPES_OF_GENERATOR), (routes.WORKLOAD, routes.STEPS)):
-        assert {(workload, scope) for scope in scopes} <= timed
+    assert {(routes.WORKLOAD, scope) for scope in routes.STEPS} <= timed
     assert set(overheads.PARTS) <= {scope for _, scope in timed}
     kernels = {name for (name,) in recorded("kernels", ["name"])}
-    assert {name for name, kind in generator.KIND_OF.items() if kind not in generator.COPIES} <= kernels
     assert all(any(kernel.startswith(phase) for kernel in kernels) for phase in phases.PHASES)
 
 

@@ -1,7 +1,6 @@
 """The definitions of the page Details and of Published: the reports' own tables."""
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -169,7 +168,6 @@ BLOCKS: Final[Rules] = {
     "block": lambda run, row, shown: int(row["config"].removeprefix("block=")),
     **estimate("relative", _relative),
 }
-MATRICES: Final[Rules] = {**cells.CELL, "config": None, "size_value": cells.SIZES["size_value"], "what": None}
 
 
 # -- bank conflicts --------------------------------------------------------------------------------------------------
@@ -187,159 +185,6 @@ def _extra(tile: Sequence[int], perm: Sequence[int]) -> float:
 
 def _tile(row: Row) -> tuple[list[int], list[int]]:
     return [int(each) for each in row["tile"].split("x")], [int(each) for each in row["perm"]]
-
-
-def _inverse(perm: Sequence[int]) -> list[int]:
-    return [list(perm).index(axis) for axis in range(3)]
-
-
-CONFLICTS: Final[Rules] = {
-    **dict.fromkeys(("perm", "tile", "padded", "published")),
-    "store": lambda run, row, shown: _extra(*_tile(row)),
-    "store_inverse": lambda run, row, shown: _extra(_tile(row)[0], _inverse(_tile(row)[1])),
-    "load": lambda run, row, shown: _extra(_tile(row)[0], (0, 1, 2)),
-}
-
-
-# -- the generator ---------------------------------------------------------------------------------------------------
-
-
-def _overlapped(run: Shipped, row: Row) -> bool:
-    return bool(_times(run, row, "phase:compute", "hot").empty)
-
-
-def _copy(run: Shipped, row: Row, way: str) -> float:
-    """The median of the variant's own copies; of overlapped ones, the fastest of pinned memory for as many images."""
-    if not _overlapped(run, row):
-        return _median(_times(run, row, f"phase:{way}", "hot"))
-    found = [_median(_times(run, {**row, "workload": "gan_tconv", "variant": each["variant"]}, f"phase:{way}", "hot", config))
-             for each in run.table("variants").to_dict("records") if each["workload"] == "gan_tconv" and each["transfer"] == "pinned"
-             for config in [(of.fastest(run, "gan_tconv", row["case"], "end_to_end", "hot", each["variant"]) or ("", ""))[1]]]  # fmt: skip
-    return min((each for each in found if not math.isnan(each)), default=math.nan)
-
-
-def _kernels(run: Shipped, row: Row) -> float:
-    return _median(_times(run, row, "device" if _overlapped(run, row) else "phase:compute", "hot"))
-
-
-def _generation(run: Shipped, row: Row) -> dict[str, float]:
-    return {"copies in": _copy(run, row, "h2d"), "kernels": _kernels(run, row), "copies out": _copy(run, row, "d2h")}
-
-
-def _rest(run: Shipped, row: Row, shown: Shown) -> Expected:
-    if _overlapped(run, row):
-        return math.nan
-    return max(_median(_times(run, row, "end_to_end", "hot")) - np.nansum(list(_generation(run, row).values())), 0.0)
-
-
-def _longest(run: Shipped, row: Row) -> tuple[str, float]:
-    parts = _generation(run, row)
-    if not _overlapped(run, row) or any(math.isnan(each) for each in parts.values()):
-        return "", math.nan
-    return max(parts.items(), key=lambda each: each[1])
-
-
-def _end_to_end(place: int) -> Rule:
-    return lambda run, row, shown: of.median_interval(_times(run, row, "end_to_end", "hot"))[place]
-
-
-def _printed(column: str) -> Rule:
-    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
-        table = pd.read_csv(PUBLISHED / "gan_tconv.csv", dtype=str)
-        table = table[
-            (table["table"] == "4") & (table["quantity"] == "time") & (table["variant"] == column.removeprefix("published_s: "))
-        ]
-        found = table.loc[table["case"] == f"images={row['images']}", "value"]
-        return float(found.iloc[0]) if len(found) else math.nan
-
-    return rule
-
-
-GENERATOR: Final[Rules] = {
-    **dict.fromkeys(("case", "variant", "flags", "interval_kind", "transfer")),
-    "size_rank": _case_of("size_rank"),
-    "images": lambda run, row, shown: json.loads(run.case("gan_tconv", row["case"])["params"])["images"],
-    "title": _title,
-    "precision": lambda run, row, shown: run.variant("gan_tconv", row["variant"])["precision"],
-    "config": lambda run, row, shown: (
-        of.fastest(run, "gan_tconv", row["case"], "end_to_end", "hot", row["variant"]) or ("", None)
-    )[1],
-    "n": lambda run, row, shown: len(_times(run, row, "end_to_end", "hot")),
-    "median_ns": _end_to_end(0),
-    "low_ns": _end_to_end(1),
-    "high_ns": _end_to_end(2),
-    "copies in": lambda run, row, shown: _generation(run, row)["copies in"],
-    "kernels": lambda run, row, shown: _generation(run, row)["kernels"],
-    "copies out": lambda run, row, shown: _generation(run, row)["copies out"],
-    "launches and waiting": _rest,
-    "longest": lambda run, row, shown: _longest(run, row)[0],
-    "longest_ns": lambda run, row, shown: _longest(run, row)[1],
-    "ratio": lambda run, row, shown: _median(_times(run, row, "end_to_end", "hot")) / _longest(run, row)[1],
-    **{name: _printed(name) for name in (f"published_s: {gpus} a node" for gpus in ("1 GPU", "2 GPUs", "4 GPUs"))},
-}
-
-
-def _seconds(images: int, per_node: int) -> float:
-    table = pd.read_csv(PUBLISHED / "gan_tconv.csv", dtype=str)
-    name = f"{per_node} GPU{'s' if per_node > 1 else ''} a node"
-    found = table[(table["table"] == "4") & (table["case"] == f"images={images}") & (table["variant"] == name)]
-    return float(found["value"].iloc[0])
-
-
-def _least_seconds(images: int) -> float:
-    return min(_seconds(images, per_node) for per_node in (1, 2, 4))
-
-
-TABLE_4: Final[Rules] = {
-    **dict.fromkeys(("images", "per_node")),
-    "seconds": lambda run, row, shown: _seconds(row["images"], row["per_node"]),
-    "over_best": lambda run, row, shown: _seconds(row["images"], row["per_node"]) / _least_seconds(row["images"]),
-    "best": lambda run, row, shown: _seconds(row["images"], row["per_node"]) == _least_seconds(row["images"]),
-    "advised": lambda run, row, shown: row["per_node"] == (1 if row["images"] < 200 else 2 if row["images"] <= 1000 else 4),
-}
-
-
-def _execution(run: Shipped, row: Row) -> Row:
-    """The traced end-to-end execution of median duration, the shorter of two middle ones."""
-    table = run.table("ranges")
-    found = table[
-        (table["workload"] == "gan_tconv")
-        & (table["scope"] == "end_to_end")
-        & table["round"].notna()
-        & table["gpu_start_ns"].notna()
-    ]
-    found = found[
-        (found["variant"] == row["variant"]) & (found["config"].fillna("") == row["config"]) & (found["case"] == "images=1000")
-    ]
-    found = found.assign(span=found["gpu_end_ns"] - found["gpu_start_ns"]).sort_values("span", kind="stable")
-    return {**found.iloc[(len(found) - 1) // 2].to_dict(), "count": len(found)}
-
-
-def _hidden(run: Shipped, row: Row, shown: Shown) -> Expected:
-    """The part of a copy's time in which a kernel of the execution ran."""
-    if pd.isna(row["bytes"]):
-        return math.nan
-    every = shown.frame[(shown.frame["figure"] == row["figure"]) & shown.frame["bytes"].isna()]
-    return of.covered_ns(row["start_ns"], row["end_ns"], every["start_ns"].tolist(), every["end_ns"].tolist())
-
-
-def _event(run: Shipped, row: Row) -> Row:
-    """The kernel or copy of the trace that a row shows, by its start."""
-    start = _execution(run, row)["gpu_start_ns"] + row["start_ns"]
-    table = run.table("kernels" if pd.isna(row["bytes"]) else "memory_ops")
-    found = table[(table["start_ns"] == start) & (table["name" if "name" in table else "kind"] == row["name"])]
-    return {str(key): value for key, value in found.iloc[0].items()}
-
-
-EXECUTIONS: Final[Rules] = {
-    **dict.fromkeys(("figure", "variant", "config", "kind", "name", "start_ns")),
-    "n": lambda run, row, shown: _execution(run, row)["count"],
-    "trace_ns": lambda run, row, shown: _execution(run, row)["gpu_start_ns"] - traces.begin_ns(run),
-    "span_ns": lambda run, row, shown: _execution(run, row)["span"],
-    "end_ns": lambda run, row, shown: _event(run, row)["end_ns"] - _execution(run, row)["gpu_start_ns"],
-    "bytes": lambda run, row, shown: math.nan if pd.isna(row["bytes"]) else _event(run, row)["bytes"],
-    "hidden_ns": _hidden,
-}
 
 
 # -- routes ----------------------------------------------------------------------------------------------------------
@@ -373,8 +218,7 @@ ROUTES: Final[Rules] = {
 
 def rules_of(shown: Shown) -> Rules:
     columns = set(shown.frame.columns)
-    for has, rules in (("call", ROUTES), ("trace_ns", EXECUTIONS), ("per_node", TABLE_4), ("images", GENERATOR), ("store", CONFLICTS), ("block", BLOCKS),
-                       ("what", MATRICES), ("copies", COPIES), ("mean_ns", PHASES)):  # fmt: skip
+    for has, rules in (("call", ROUTES), ("block", BLOCKS), ("copies", COPIES), ("mean_ns", PHASES)):
         if has in columns:
             return rules
     return OVERHEADS

@@ -18,7 +18,6 @@ from warpladder.dashboard.trace import ranges as trace_ranges
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, build
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.reports.details import generator as generator_timeline
 from warpladder.dashboard.views.reports.details import phases
 from warpladder.dashboard.views.time.calls import query as trace_kernels
 from warpladder.dashboard.views.time.calls import query as trace_sums
@@ -82,11 +81,10 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         transfers.stages,
         rounds,
         phases.workloads,
-        lambda data: generator_timeline.executions(data, "images=1"),
         picked.texts,
         query.suggestions,
     ],
-    ids=[*trace_sums.SUMMARIES, "parts", "stages", "rounds", "phases", "generator", "texts", "suggestions"],
+    ids=[*trace_sums.SUMMARIES, "parts", "stages", "rounds", "phases", "texts", "suggestions"],
 )
 def test_what_a_page_asks_is_answered_within_a_second(run: store.Run, ask: Callable[[RunData], Any]) -> None:
     data = load(run)

@@ -350,7 +350,7 @@ _MOST_STRETCHES: Final = 4
 
 
 @dataclass(frozen=True)
-class Tile:
+class _Tile:
     """A tile at column `x` and row `y`, in the colours of a place: `best`, `tied`, `slower` or `unknown`."""
 
     x: int
@@ -358,7 +358,6 @@ class Tile:
     place: str
     label: str
     hover: str
-    framed: bool = False
 
 
 def best_counts(frame: pd.DataFrame, look: Look) -> Chart:
@@ -372,7 +371,7 @@ def best_counts(frame: pd.DataFrame, look: Look) -> Chart:
     on_gpu = first.kind != "host"
     columns, counts = list(dict.fromkeys(frame["case"])), sorted(set(frame["ranks"]))
     tiles = [_tile(row, columns.index(row.case), counts.index(row.ranks)) for row in compared]
-    figure = draw_tiles(tiles, [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in counts], columns, look)
+    figure = _draw_tiles(tiles, [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in counts], columns, look)
     timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
     note = (
         f"{look.device}; {timing}; {samples(frame['n'])}. Times are those of the slowest rank. Tied: the 95 % interval of the "
@@ -383,7 +382,7 @@ def best_counts(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart(name, _title(frame, look, on_gpu), figure, frame, note)
 
 
-def draw_tiles(tiles: Sequence[Tile], rows: Sequence[str], columns: Sequence[str], look: Look) -> go.Figure:
+def _draw_tiles(tiles: Sequence[_Tile], rows: Sequence[str], columns: Sequence[str], look: Look) -> go.Figure:
     """A map of tiles with their words, the first row on top.
 
     Args:
@@ -413,12 +412,6 @@ def draw_tiles(tiles: Sequence[Tile], rows: Sequence[str], columns: Sequence[str
         }
         for tile in tiles
     ]
-    line = {"color": look.tones.text, "width": 2.5}
-    figure.layout.shapes = [
-        {"type": "rect", "x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": tile.y - 0.45, "y1": tile.y + 0.45, "line": line}
-        for tile in tiles
-        if tile.framed
-    ]
     axis = {"showgrid": False, "zeroline": False, "ticks": "", "tickmode": "array"}
     figure.update_xaxes(range=[-0.5, len(columns) - 0.5], **axis, tickvals=across, ticktext=[text(name) for name in columns])
     ends = {"range": [len(rows) - 0.5, -0.5], "tickfont": {"color": look.tones.text}}
@@ -426,7 +419,7 @@ def draw_tiles(tiles: Sequence[Tile], rows: Sequence[str], columns: Sequence[str
     return figure
 
 
-def _tile(row: Cell, x: int, y: int) -> Tile:
+def _tile(row: Cell, x: int, y: int) -> _Tile:
     median = text(format_duration(row.median_ns.value))
     lines = [
         f"<b>{text(row.variant)}</b> {text(row.config)} on {_who(row)}".replace("  ", " "),
@@ -444,7 +437,7 @@ def _tile(row: Cell, x: int, y: int) -> Tile:
     over = f"+{significant(100 * (row.over_best.value - 1), 1)} %" if ratio == "1.00×" else ratio
     word = row.place if row.place != "slower" else over
     label = f"<b>{median}</b><br>{word}"
-    return Tile(x, y, row.place, label, "<br>".join(lines))
+    return _Tile(x, y, row.place, label, "<br>".join(lines))
 
 
 def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:

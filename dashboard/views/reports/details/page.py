@@ -8,23 +8,11 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.devices.gpus import query
-from warpladder.dashboard.views.devices.gpus.chart import best_counts
-from warpladder.dashboard.views.reports.details import (
-    blocks,
-    conflicts,
-    copies,
-    generator,
-    generator_chart,
-    matrices,
-    overheads,
-    phases,
-    routes,
-    table_4,
-)
+from warpladder.dashboard.views.reports.details import blocks, copies, overheads, phases, routes
 from warpladder.data import store
 
 #: Columns of the table of routes: their headings, and what their numbers are multiplied with.
@@ -51,7 +39,9 @@ class _Section:
     controls: DeltaGenerator
     look: Look
 
-    def of_workload(self, query: Callable[..., pd.DataFrame], why_empty: str, what_to_do: str) -> tuple[str, pd.DataFrame]:
+    def of_workload(
+        self, query: Callable[[RunData, str], pd.DataFrame], why_empty: str, what_to_do: str
+    ) -> tuple[str, pd.DataFrame]:
         """The workload that the reader chose, and a query of it. Where it is empty, the page ends with the reason.
 
         Args:
@@ -59,14 +49,10 @@ class _Section:
         """
         with self.controls:
             workload = widgets.choose_workload(self.run)
-        return workload, self.ask(why_empty.format(workload), what_to_do, query, workload)
-
-    def ask(self, why_empty: str, what_to_do: str, query: Callable[..., pd.DataFrame], *args: Any) -> pd.DataFrame:
-        """A query of the run. Where it is empty, the page ends with the reason."""
-        frame = runs.ask(self.run, query, *args)
+        frame = runs.ask(self.run, query, workload)
         if frame.empty:
-            widgets.nothing(why_empty, what_to_do)
-        return frame
+            widgets.nothing(why_empty.format(workload), what_to_do)
+        return workload, frame
 
     def show(self, chart: Callable[..., Chart], frame: pd.DataFrame, *args: Any) -> None:
         widgets.show_chart(chart(frame, self.look, *args))
@@ -81,21 +67,16 @@ def draw(run: store.Run) -> None:
 
 
 def _first(run: store.Run) -> str:
-    """The table to show first: the routes of a run of these only, phases where they were traced, the generator where the first workload
-    has no copies, else copies.
+    """The table to show first: the routes of a run of these only, phases where they were traced, the overheads where the first workload
+    has no speedups over the host, else these.
     """
     workloads = runs.load(run).workloads
     if workloads == (routes.WORKLOAD,):
         return "routes"
     if runs.ask(run, phases.workloads):
         return "phases"
-    if (
-        workloads
-        and runs.ask(run, copies.with_and_without_copies, workloads[0]).empty
-        and len(runs.ask(run, generator.generations))
-    ):
-        return "generator"
-    return "copies"
+    over_host = workloads and len(runs.ask(run, copies.with_and_without_copies, workloads[0]))
+    return "copies" if over_host or not workloads else "overheads"
 
 
 def _copies(section: _Section) -> None:
@@ -124,15 +105,6 @@ def _blocks(section: _Section) -> None:
     section.show(blocks.chart, frame)
 
 
-def _conflicts(section: _Section) -> None:
-    section.show(conflicts.chart, conflicts.bank_conflict_table())
-
-
-def _matrices(section: _Section) -> None:
-    why = f"This run has no GPU times of {matrices.WORKLOAD} as matrices and as a tensor."
-    section.show(matrices.chart, section.ask(why, "Choose another run.", matrices.matrix_and_tensor))
-
-
 def _phases(section: _Section) -> None:
     among = runs.ask(section.run, phases.workloads)
     if not among:
@@ -145,63 +117,6 @@ def _phases(section: _Section) -> None:
         frame = runs.ask(section.run, phases.phases, workload)
         case = state.choose("case", "Case", list(frame["case"].unique()), default=frame["case"].iloc[-1])
     section.show(phases.chart, frame[frame["case"] == case], workload)
-
-
-def _generator(section: _Section) -> None:
-    """The parts of a generation, figures 2 to 6 of the generator's report, and its table 4."""
-    frame = section.ask(
-        f"No generation of images ({generator.WORKLOAD}) was timed end to end on a GPU in this run.",
-        f"Choose another run, or record one: warpladder record {generator.WORKLOAD}.",
-        generator.generations,
-    )
-    with section.controls:
-        case = state.choose("case", "Case", list(frame["case"].unique()), default=generator.case_to_show(frame))
-    section.show(generator_chart.parts, frame[frame["case"] == case])
-    _executions(section, case)
-    of_report = generator.of_report(frame)
-    if len(of_report):
-        widgets.show_chart(generator_chart.over_images(of_report, table_4.published(), section.look))
-
-
-def _executions(section: _Section, case: str) -> None:
-    """Draw figures 2 to 6 of the report, with a link from each row to its window on the Timeline.
-
-    Without traced executions, show the command that records them.
-    """
-    frame = runs.ask(section.run, generator.executions, case)
-    if frame.empty:
-        command = f"warpladder record {generator.WORKLOAD} --case {case} --collector nsight_systems"
-        st.caption(plain(f"The report's figures 2 to 6 need a trace. To record one: {command}"))
-        return
-    section.show(generator_chart.figures_2_to_6, frame, case)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("On the Timeline:", width="content")
-        for row in frame.drop_duplicates(["variant", "config"]).to_dict("records"):
-            window = f"{row['trace_ns']}-{row['trace_ns'] + row['span_ns']}"
-            label = f"{plain(generator_chart.name(row))} →"
-            pages.link("timeline", label, **state.link(window=window))
-
-
-def _gpus(section: _Section) -> None:
-    """The best number of GPUs here, and table 4 of the generator's report below it."""
-    timings = runs.ask(section.run, query.timings, generator.WORKLOAD)
-    if not timings:
-        widgets.nothing(
-            f"No generation of images ({generator.WORKLOAD}) was timed on several GPUs in this run.",
-            f"Choose another run, or record one: warpladder record {generator.WORKLOAD} --gpus 1,2,4.",
-        )
-    labels = {widgets.timing(section.run, timing): timing for timing in timings}
-    with section.controls:
-        timing = labels[state.choose("timing", "Timing", list(labels))]
-        why = f"No case was timed with a correct result in {widgets.timing(section.run, timing)}."
-        frame = section.ask(why, "Choose another timing.", query.scaling, generator.WORKLOAD, timing)
-        names = {name: section.look.variant_name(generator.WORKLOAD, name) for name in frame["variant"]}
-        variant = state.choose("variant", "Variant", names, default=query.variant_to_show(frame))
-    crossover = runs.ask(section.run, query.crossover, generator.WORKLOAD, timing, variant)
-    section.show(best_counts, crossover)
-    if len(table_4.advised_here(crossover)):
-        tested = table_4.finding(frame[frame["variant"] == variant])
-        widgets.show_chart(table_4.chart(crossover, tested, section.look))
 
 
 def _routes(section: _Section) -> None:
@@ -241,10 +156,6 @@ _SECTIONS: Final[Mapping[str, tuple[str, Callable[[_Section], None]]]] = {
     "copies": ("With and without copies", _copies),
     "overheads": ("Overheads", _overheads),
     "blocks": ("Block size", _blocks),
-    "conflicts": ("Bank conflicts", _conflicts),
-    "matrices": ("2-D and 3-D", _matrices),
     "phases": ("Phases of a step", _phases),
-    "generator": ("Generator", _generator),
-    "gpus": ("Number of GPUs", _gpus),
     "routes": ("Routes from Python", _routes),
 }

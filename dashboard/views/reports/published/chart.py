@@ -9,6 +9,7 @@ from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.ui.bars import panels
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, error_bars, free_symbol, samples, slug, text, ticks
+from warpladder.dashboard.views.reports.published.conflicts import DEFINITION
 from warpladder.dashboard.views.reports.published.query import ELSEWHERE, Source
 
 #: A range of values with a larger ratio than this has a logarithmic axis.
@@ -135,7 +136,7 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
     if len(measured):
         parts.append(f"Here: {how}; medians with 95 % interval; {samples(measured['n'])}.")
     elif frame["ours"].notna().any():
-        parts.append("Here: computed by our own count.")
+        parts.append(f"Here: computed, not measured. {DEFINITION}")
     else:
         page = ELSEWHERE.get(source.quantity)
         parts.append(f"Our figures are on the page {page}." if page else "This run has no figure to compare with.")

@@ -11,7 +11,7 @@ from warpladder.dashboard.core.cell import Entry, Estimate
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData, find_entry
-from warpladder.dashboard.views.reports.details.conflicts import bank_conflicts
+from warpladder.dashboard.views.reports.published.conflicts import bank_conflicts
 from warpladder.data.figures import SEQUENTIAL
 
 #: Operations for each point, as the convolution report counts them and as we do. We count a multiply and an add for each of 25

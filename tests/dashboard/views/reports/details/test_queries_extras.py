@@ -11,7 +11,7 @@ from warpladder.dashboard.core.cell import Timing, records
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import query as ladder
-from warpladder.dashboard.views.reports.details import blocks, conflicts, copies, matrices, overheads
+from warpladder.dashboard.views.reports.details import blocks, copies, overheads
 from warpladder.dashboard.views.reports.details import copies as charts
 from warpladder.dashboard.views.sizes import query as sizes
 from warpladder.data import store
@@ -63,31 +63,6 @@ def test_the_ladder_stands_in_order_and_names_what_failed_on_it(run: RunData) ->
     assert found.loc[found["variant"] == "v01_naive", "gain"].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("perm", "tile", "extra"),
-    [
-        # Thread (z, y, x) of a warp: x = 0..7, y four in a row, z fixed; 32 banks.
-        ((0, 1, 2), (8, 8, 8), 0.0),  # word 8y + x: 32 banks
-        ((0, 2, 1), (8, 8, 8), 1.0),  # word 8x + y: x and x + 4 share a bank, two passes
-        ((1, 0, 2), (8, 8, 8), 3.0),  # word 64y + x: all four y share a bank, four passes
-        ((2, 1, 0), (8, 8, 8), 7.0),  # word 64x + 8y: all eight x share a bank, eight passes
-        ((0, 2, 1), (8, 8, 12), 0.0),  # word 12x + y: 12x takes 0, 12, 24, 4, 16, 28, 8, 20
-        ((2, 1, 0), (8, 12, 9), 0.0),  # word 108x + 9y: 108x takes the multiples of 4
-    ],
-)
-def test_bank_conflicts_are_those_counted_by_hand(perm: tuple[int, ...], tile: tuple[int, ...], extra: float) -> None:
-    assert conflicts.bank_conflicts(tile, perm) == extra
-
-
-def test_the_published_padding_of_two_permutations_belongs_to_the_inverse_ones() -> None:
-    table = conflicts.bank_conflict_table()
-    padded = table[table["padded"]].set_index("perm")
-    assert len(table) == 12
-    assert padded["published"].tolist() == [0.0] * 6 and padded["store_inverse"].tolist() == [0.0] * 6
-    assert padded.loc[["120", "201"], "store"].tolist() == [2.0, 1.0]
-    assert conflicts.bank_conflicts((8, 8, 9), (1, 2, 0)) == conflicts.bank_conflicts((8, 10, 10), (2, 0, 1)) == 0
-
-
 def test_the_parts_of_a_run_sum_to_one(run: RunData) -> None:
     found = overheads.overheads(run, "conv2d")
     assert set(found["part"]) == {"allocate", "h2d", "compute", "d2h", "free"}
@@ -122,9 +97,8 @@ def test_a_run_without_a_gpu_has_none_of_the_tables_that_need_one(tmp_path_facto
         overheads.overheads(host, "conv2d"),
         blocks.block_sensitivity(host, "conv2d"),
         copies.with_and_without_copies(host, "tensor_transpose"),
-        matrices.matrix_and_tensor(host),
     ]
-    assert [len(table) for table in tables] == [0, 0, 0, 0]
+    assert [len(table) for table in tables] == [0, 0, 0]
     assert not sizes.regions(host, "conv2d")[["fits_l2", "launch_bound"]].to_numpy().any()
 
 
@@ -143,8 +117,3 @@ def test_the_copies_of_several_permutations_are_shown_at_one_size_and_first_at_t
     assert list(chart.figure.layout.xaxis.categoryarray) == [f"perm={perm}" for perm in made_runs.PERMUTATIONS]
     assert set(chart.data["size"]) == {"n=256"}
     assert chart.title.endswith(", at n=256")
-
-
-def test_the_variants_that_stand_for_matrix_and_tensor_are_those_of_the_workload() -> None:
-    source = (store.RECORDED.parents[1] / "workloads" / "tensor_transpose" / "kernels").glob("*.cu")
-    assert set(matrices.MATRIX_AND_TENSOR) <= {file.stem for file in source}

@@ -9,6 +9,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.reports.published import chart as charts
 from warpladder.dashboard.views.reports.published import query as published
+from warpladder.dashboard.views.reports.published.conflicts import bank_conflicts
 from warpladder.dashboard.views.reports.published.query import Source
 from warpladder.data import store
 from warpladder.data.figures import COLUMNS
@@ -127,3 +128,24 @@ def test_every_published_variant_has_a_mark_of_its_own_also_where_the_run_has_no
         chart = charts.beside_ours(frame, Source("1", "time"), workload, look(data))
         marks = {trace.name: (trace.marker.color, trace.marker.symbol) for trace in chart.figure.data}
         assert len(marks) == len(set(marks.values())) == frame["variant"].nunique()
+
+
+@pytest.mark.parametrize(
+    ("perm", "tile", "extra"),
+    [
+        # Thread (z, y, x) of a warp: x = 0..7, y four in a row, z fixed; 32 banks.
+        ((0, 1, 2), (8, 8, 8), 0.0),  # word 8y + x: 32 banks
+        ((0, 2, 1), (8, 8, 8), 1.0),  # word 8x + y: x and x + 4 share a bank, two passes
+        ((1, 0, 2), (8, 8, 8), 3.0),  # word 64y + x: all four y share a bank, four passes
+        ((2, 1, 0), (8, 8, 8), 7.0),  # word 64x + 8y: all eight x share a bank, eight passes
+        ((0, 2, 1), (8, 8, 12), 0.0),  # word 12x + y: 12x takes 0, 12, 24, 4, 16, 28, 8, 20
+        ((2, 1, 0), (8, 12, 9), 0.0),  # word 108x + 9y: 108x takes the multiples of 4
+    ],
+)
+def test_bank_conflicts_are_those_counted_by_hand(perm: tuple[int, ...], tile: tuple[int, ...], extra: float) -> None:
+    assert bank_conflicts(tile, perm) == extra
+
+
+def test_the_published_padding_of_two_permutations_belongs_to_the_inverse_ones() -> None:
+    table_2 = {"120": (8, 8, 9), "201": (8, 10, 10)}
+    assert [bank_conflicts(tile, [int(axis) for axis in perm]) for perm, tile in table_2.items()] == [0.0, 0.0]
