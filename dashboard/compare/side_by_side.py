@@ -327,25 +327,3 @@ def _loss(lost: OneSided, devices: tuple[str, str], where: str = "") -> str:
     source = "" if lost.same_source else ", with another source"
     slow = f"{slower(lost.behind)} slower than {lost.to} on the {lost_on}"
     return f"{lost.variant} is first or tied on the {won_on} and {slow}{where}{source}"
-
-
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """The cells of a second device, for a chart that shows them beside those of its run.
-
-    Attributes:
-        frame: rows like those of the chart's run.
-        names: short names of the device of the chart's run, and of the second one.
-        devices: their whole names.
-        run: label and date of the second device's run.
-    """
-
-    frame: pd.DataFrame
-    names: tuple[str, str]
-    devices: tuple[str, str]
-    run: str
-
-    def with_rows_of(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the chart's run and those of the second device, with the column `device`."""
-        both = zip((frame, self.frame), self.devices, strict=True)
-        return pd.concat([rows.assign(device=device) for rows, device in both], ignore_index=True)

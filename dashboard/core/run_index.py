@@ -35,6 +35,11 @@ def label_of(run: store.Run) -> str:
     return label_from(run.info, [str(name) for name in workloads])
 
 
+def dated(run: store.Run, how: str = "%Y-%m-%d") -> str:
+    """The label of a run with its date, which a label that is made has already."""
+    return f"{label_of(run)} · {run.info['started_at']:{how}}" if run.info["label"] else label_of(run)
+
+
 def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
     """As `label_of`, from the row of table `run` and the workloads in their order. The id of the run where it has no workload."""
     if info["label"]:

@@ -6,7 +6,7 @@ import html
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.within_run import is_mixed, with_precision, word
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing
 from warpladder.dashboard.core.numbers import format_error, format_percent
@@ -538,23 +537,6 @@ def measured(frame: pd.DataFrame, device: str, *further: str) -> str:
     )
     kinds = " and ".join(kind for kind in dict.fromkeys(frame["interval_kind"]) if kind)
     return " ".join([f"{device}; {how}; medians with {kinds}; {samples(frame['n'])}.", *filter(None, further)])
-
-
-def drawn_beside(beside: Beside | None, frame: pd.DataFrame, column: str) -> Beside | None:
-    """The rows of the second device that are drawn: those of the variants of the frame, with the column. None where there is no such row."""
-    if beside is None:
-        return None
-    rows = beside.frame[beside.frame["variant"].isin(frame["variant"]) & beside.frame[column].notna()]
-    return replace(beside, frame=rows) if len(rows) else None
-
-
-def of_second(beside: Beside, marks: str) -> str:
-    """The sentence of a note about the second device of a chart.
-
-    Args:
-        marks: what is drawn of it, such as `Open diamonds`.
-    """
-    return f"{marks}: {beside.devices[1]}, run {beside.run}; {samples(beside.frame['n'])}."
 
 
 def samples(counts: Iterable[int]) -> str:

@@ -4,26 +4,21 @@ from the parquet files alone.
 
 import random
 from dataclasses import asdict
-from functools import partial
 from itertools import combinations, islice
 
 import pandas as pd
 import pytest
 
-from tests.recomputed import cells, definitions, details, devices, displayed, several
+from tests.recomputed import definitions, details, devices, displayed, several
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
 from warpladder.dashboard.compare import levels, side_by_side
-from warpladder.dashboard.core.cells import charted_cases
 from warpladder.dashboard.run.run import open_run
-from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.compare.trends import chart, query
 from warpladder.dashboard.views.devices import query as of_devices
 from warpladder.dashboard.views.reports.published import query as published
-from warpladder.dashboard.views.sizes import chart as size_charts
-from warpladder.dashboard.views.sizes import query as size_queries
 from warpladder.data import figures, store
 
 pytestmark = pytest.mark.slow
@@ -112,34 +107,6 @@ def test_devices() -> None:
         assert rates["an empty kernel"] == devices.rate(a, b, ("graph_node",), time=True)
         assert rates.get("TF32") in (None, devices.rate(a, b, ("tf32_mma", "tf32_wgmma"), time=False))
     check([*draw(rng, pairs, numbers), *draw(rng, sided, numbers, 10)])
-
-
-@pytest.mark.thorough
-def test_sizes_of_two_devices() -> None:
-    rng = random.Random(f"beside {SEED}")
-    found = []
-    for a, b in rng.sample(_two_devices(), 2):
-        of_a, of_b = displayed.loaded(a.id), displayed.loaded(b.id)
-        workload = rng.choice(sorted(a.workloads & b.workloads))
-        timings = [each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES]
-        cases = [(timing, case) for timing in timings for case in side_by_side.side_by_side(of_a, of_b, workload, timing).cases]
-        if not cases:  # the two have none in common
-            continue
-        timing, case = rng.choice(cases)
-        beside = partial(side_by_side.Beside, names=("A", "B"), devices=(a.info["device_name"], b.info["device_name"]), run="")
-        series = str(charted_cases(of_a, workload).set_index("case").loc[case, "series"])
-        sizes, sizes_of_b = (size_queries.sizes(data, workload, timing, series) for data in (of_a, of_b))
-        regions = size_queries.regions(of_a, workload, series)
-        of_size = size_charts.over_size(sizes, regions, look(of_a), beside=beside(sizes_of_b))
-        drawn_beside = len(sizes_of_b) > 0  # a run of few cases has them in one series, which the other may not have
-        assert drawn_beside == ("device" in of_size.data)
-        if drawn_beside:
-            of_device = dict.fromkeys(("device", "ratio", "ratio_low", "ratio_high")) | dict(cells.SIZES)
-            for run, of_run in ((a, of_device), (b, of_device | devices.RATIO)):
-                rows = of_size.data[of_size.data["device"] == run.info["device_name"]]
-                where = (workload, timing.scope, timing.cache)
-                found.append((run, Shown("beside", f"{a.id} {b.id}", of_size.name, "", where, rows), of_run))
-    check(draw(rng, found, numbers, 40), 40)
 
 
 @pytest.mark.thorough

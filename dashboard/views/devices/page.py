@@ -1,5 +1,6 @@
 """Devices: the variants of a workload on two devices, side by side."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import streamlit as st
@@ -9,7 +10,7 @@ from warpladder.dashboard.compare.side_by_side import SideBySide
 from warpladder.dashboard.core import cells, processes, run_index
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_index import ListedRun
-from warpladder.dashboard.ui import other_device, pages, runs, state, widgets
+from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.devices import chart, query
 from warpladder.data import store
@@ -18,7 +19,7 @@ from warpladder.data import store
 def draw(run: store.Run) -> None:
     """Draw the page. A is the device of the run of the page."""
     with widgets.controls():
-        among = [name for name in runs.load(run).workloads if other_device.others(run, name)]
+        among = [name for name in runs.load(run).workloads if _others(run, name)]
         if not among:
             _no_other_device(run)
         workload = widgets.choose_workload(run, among)
@@ -35,14 +36,14 @@ def draw(run: store.Run) -> None:
             how = runs.how_to_record(run, workload, f"--case {case}")
             _record(f"{why} Record a case of this run on {other.facts.device}:", how)
         timing = widgets.choose_timing_of(timings, on_gpu=a.on_gpu)
-        found = other_device.compared(run, other, workload, timing)
+        found = runs.ask_both(run, runs.as_recorded(other.run), side_by_side.side_by_side, workload, timing)
         cases = runs.ask(run, cells.charted_cases, workload).set_index("case")["params"]
         case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
         on = side_by_side.devices_of(a, b, found)
         devices = side_by_side.short_names(*on)
         rates = query.rates(a, b, found)
         about = " and ".join(
-            f"{device}, run {other_device.dated(each)}" for device, each in zip(on, (run, other.run), strict=True)
+            f"{device}, run {run_index.dated(each)}" for device, each in zip(on, (run, other.run), strict=True)
         )
         shown = chart.Shown(found.of_case(case), devices, about, rates)
         show = _choose_show(shown)
@@ -59,10 +60,41 @@ def draw(run: store.Run) -> None:
 
 
 def _choose_other(run: store.Run, workload: str) -> ListedRun:
-    others = other_device.others(run, workload)
-    names, about = other_device.names(run, others), "Device A is that of the run above."
+    others = _others(run, workload)
+    names, about = _names(run, others), "Device A is that of the run above."
     device = state.choose("other", "Device B", names, always=True, owner=workload, help=about)
-    return other_device.choose_run(others[device], "Run of B", workload)
+    return _choose_run(others[device], "Run of B", workload)
+
+
+def _others(run: store.Run, workload: str) -> dict[str, tuple[ListedRun, ...]]:
+    """The other devices with their runs of a workload. Of a GPU's run, the other GPUs come first."""
+    every, own = runs.context().every, run_index.device_of(run)
+    found = {
+        device: run_index.suitable(every, device, workload) for device in run_index.devices_of(every, workload) if device != own
+    }
+    on_gpu = bool(run.info["device_name"])
+    return dict(sorted(found.items(), key=lambda each: bool(each[1][0].run.info["device_name"]) != on_gpu))
+
+
+def _names(run: store.Run, listed: Mapping[str, Sequence[ListedRun]]) -> dict[str, str]:
+    """What other devices are called. Beside a run of a host they are their processors, whose variants alone both runs can have.
+
+    Args:
+        listed: of `_others`.
+    """
+    if run.info["device_name"]:
+        return {device: device for device in listed}
+    processors = {device: str(of_device[0].run.info["cpu_name"]) for device, of_device in listed.items()}
+    return {device: name if name == device else f"{name}, beside {device}" for device, name in processors.items()}
+
+
+def _choose_run(listed: Sequence[ListedRun], label: str, workload: str) -> ListedRun:
+    """One of the runs of a device that have a workload; at first the newest suitable one."""
+    by_name = {each.name: each for each in listed}
+    if len(by_name) == 1:
+        return listed[0]
+    titles = {name: run_index.dated(each.run) for name, each in by_name.items()}
+    return by_name[state.choose("with", label, titles, owner=f"{workload} {listed[0].facts.device}", always=True)]
 
 
 def _no_other_device(run: store.Run) -> NoReturn:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.compare import winners
-from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.compare.winners import EXPORTED
 from warpladder.dashboard.compare.within_run import compared, precisions, word
 from warpladder.dashboard.core import cells
@@ -36,11 +35,9 @@ from warpladder.dashboard.ui.template import (
     add_points,
     apart_colors,
     blank,
-    drawn_beside,
     hover,
     luminance,
     measured,
-    of_second,
     samples,
     slug,
     spaced,
@@ -58,8 +55,6 @@ METRICS: Final[tuple[Metric, ...]] = ("median_ns", "gb_per_s", "gflop_per_s", "s
 _FLOOR_PX: Final = 40  # width of the mark of a floor at one size
 _FLOOR_DASHES: Final = ("dot", "2px,7px", "8px,2px,2px,2px", "12px,4px")
 _HEIGHT: Final = 440
-_LEGEND_ROW_PX: Final = 19
-_AROUND_LEGEND_PX: Final = 84
 _STRIP_ROW_PX: Final = 62
 #: About how many characters the tiles of a row have room for.
 _STRIP_CHARACTERS: Final = 90
@@ -120,10 +115,8 @@ def over_size(
     look: Look,
     metric: Metric = "median_ns",
     shown: Collection[str] | None = None,
-    beside: Beside | None = None,
 ) -> Chart:
-    """A line for each variant over size, with intervals, and a thinner one for the same variant on a second device. Sizes that fit L2
-    or are launch-bound are shaded.
+    """A line for each variant over size, with intervals. Sizes that fit L2 or are launch-bound are shaded.
 
     The axes are logarithmic, except that percent of floor has a linear axis up to 100 %.
 
@@ -132,18 +125,18 @@ def over_size(
         regions: `query.regions` of the same workload and series.
         shown: the variants to draw, at least one; all when None. The title tells where a variant that is left out could be
             first.
-        beside: rows of `query.sizes` of the second device, in the same timing and series.
     """
     axis = _AXES[metric]
     every = frame
     frame = frame if shown is None else frame[frame["variant"].isin(shown)]
     with_metric = frame[frame[metric].notna()]
-    second = drawn_beside(beside, with_metric, metric)
-    both = with_metric if second is None else pd.concat([with_metric, second.frame])
     figure = blank(look.theme, _HEIGHT)
     _shade(figure, regions, look)
-    _draw_lines(figure, with_metric, look, axis, second)
-    _lay_axes(figure, pd.concat([regions, both]), both[metric], axis)
+    points = records(with_metric)
+    for variant in dict.fromkeys(point.variant for point in points):
+        _draw_line(figure, [point for point in points if point.variant == variant], look, axis)
+    _draw_floor(figure, with_metric, look, axis)
+    _lay_axes(figure, pd.concat([regions, with_metric]), with_metric[metric], axis)
     reference = (
         f" over {with_metric['baseline'].iloc[0]}, its fastest config" if metric == "speedup" and len(with_metric) else ""
     )
@@ -155,20 +148,16 @@ def over_size(
     note = measured(
         with_metric if len(with_metric) else frame,
         look.device,
-        of_second(second, "Thin lines with open marks") if second else "",
         "Each variant with its fastest config at each size.",
-        _explain(regions, second.names[0] if second else ""),
+        _explain(regions),
         f"{count} of {total} variants are shown." if (count := frame["variant"].nunique()) < total else "",
-        above_ceiling(both) if metric == "percent_of_floor" else "",
+        above_ceiling(with_metric) if metric == "percent_of_floor" else "",
         _passed(with_metric),
-        _passed(second.frame, f"on the {second.names[1]} ") if second else "",
         sentence("; ".join(dict.fromkeys(filter(None, frame["no_speedup"])))),
     )
     every = every[every[metric].notna()]
-    title = _title(with_metric, every, look, axis, beside) if len(with_metric) else axis.title
-    if second is None:
-        return Chart(slug("sizes", *of), title, figure, frame, note)
-    return Chart(slug("sizes", *of, "beside", second.names[1]), title, figure, second.with_rows_of(frame), note)
+    title = _title(with_metric, every, look, axis) if len(with_metric) else axis.title
+    return Chart(slug("sizes", *of), title, figure, frame, note)
 
 
 def _lay_axes(figure: go.Figure, sizes: pd.DataFrame, values: "pd.Series[float]", axis: _Axis) -> None:
@@ -293,61 +282,28 @@ def _doubts(winners: pd.DataFrame, undecided: pd.DataFrame) -> str:
     return "".join(f" {each}" for each in list(words)[:_MOST_DOUBTS]) + more
 
 
-def _draw_lines(figure: go.Figure, frame: pd.DataFrame, look: Look, axis: _Axis, second: Beside | None) -> None:
-    """Draw the variants, each with its line of the second device after it, then the floors."""
-    names = second.names if second else ("", "")
-    own, others = records(frame), records(second.frame) if second else []
-    for variant in dict.fromkeys(point.variant for point in own):
-        _draw_line(figure, [point for point in own if point.variant == variant], look, axis, names[0], second=False)
-        if line := [point for point in others if point.variant == variant]:
-            _draw_line(figure, line, look, axis, names[1], second=True)
-    _draw_floor(figure, frame, look, axis, "")
-    if second:
-        _draw_floor(figure, second.frame, look, axis, names[1])
-        # So that the legend is not cut.
-        figure.update_layout(height=max(_HEIGHT, _LEGEND_ROW_PX * len(figure.data) + _AROUND_LEGEND_PX))
-
-
-def _draw_line(figure: go.Figure, line: list[Cell], look: Look, axis: _Axis, device: str, *, second: bool) -> None:
-    """Draw a variant over size.
-
-    Args:
-        device: short name for the hover texts; empty where one device is shown.
-        second: the line is of the second device.
-    """
+def _draw_line(figure: go.Figure, line: list[Cell], look: Look, axis: _Axis) -> None:
+    """Draw a variant over size."""
     first = line[0]
-    style = look.style(first.workload, first.variant)
-    name = look.variant_name(first.workload, first.variant)
-    width = 2.2 if first.role == "rung" else 1.6
-    style = replace(style, symbol=_opened(style.symbol)) if second else style
-    name, hovers = text(f"{name} · {device}" if second else name), [_hover(point, axis, device) for point in line]
-    points = [point.size_value for point in line], map(axis.of, line), hovers
-    add_points(figure, style, name, *points, size=7 if second else 8, width=width / 2 if second else width)
+    name = text(look.variant_name(first.workload, first.variant))
+    hovers = [_hover(point, axis) for point in line]
+    style, width = look.style(first.workload, first.variant), 2.2 if first.role == "rung" else 1.6
+    add_points(figure, style, name, [point.size_value for point in line], map(axis.of, line), hovers, width=width)
 
 
-def _opened(symbol: str) -> str:
-    """The open form of a variant's symbol; with a dot where the symbol is open, or has a dot, on the first device."""
-    bare = symbol.removesuffix("-open").removesuffix("-dot")
-    return f"{bare}-open" if bare == symbol else f"{bare}-open-dot"
-
-
-def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, axis: _Axis, device: str) -> None:
-    """Draw the floor of each precision of the rungs, or of the host where there are no rungs.
-
-    Args:
-        device: short name of the second device; empty for the first one. Percent of floor has one line for both.
-    """
+def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, axis: _Axis) -> None:
+    """Draw the floor of each precision of the rungs, or of the host where there are no rungs."""
     rungs = frame[frame["role"] == "rung"] if (frame["role"] == "rung").any() else frame[frame["role"] == "host"]
     with_floor = rungs[rungs["floor_ns"].notna()].drop_duplicates(["precision", "size"]).sort_values("size_value")
-    if with_floor.empty or axis.metric == "speedup" or (device and axis.metric == "percent_of_floor"):
+    if with_floor.empty or axis.metric == "speedup":
         return
     # Where memory limits a workload, all precisions have one floor.
     one = axis.metric == "percent_of_floor" or (with_floor.groupby("size")["floor_ns"].nunique() == 1).all()
     for place, precision in enumerate([""] if one else precisions(with_floor)):
         floor = with_floor[with_floor["precision"] == precision] if precision else with_floor.drop_duplicates("size")
         dash = _FLOOR_DASHES[place % len(_FLOOR_DASHES)]
-        name = f"floor{f', {word(precision)}' if precision else ''}{f' · {device}' if device else ''}"
-        _draw_one_floor(figure, floor, look, axis, name, {"dash": dash, "width": 0.8 if device else 1.5})
+        name = f"floor{f', {word(precision)}' if precision else ''}"
+        _draw_one_floor(figure, floor, look, axis, name, {"dash": dash, "width": 1.5})
 
 
 def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, axis: _Axis, name: str, line: dict[str, Any]) -> None:
@@ -394,11 +350,10 @@ def _edges(values: Any) -> tuple[float, float]:
     return ordered[0] / step, ordered[-1] * step
 
 
-def _hover(point: Cell, axis: _Axis, device: str) -> str:
+def _hover(point: Cell, axis: _Axis) -> str:
     figure = axis.of(point)
     above = ", above the measured ceiling" if axis.metric == "percent_of_floor" and figure.value > 100 else ""
-    figures = [("device", device)] if device else []
-    figures.append((axis.title, f"{format_estimate(figure, axis.write)}{above}"))
+    figures = [(axis.title, f"{format_estimate(figure, axis.write)}{above}")]
     if axis.metric != "median_ns":
         figures.append(("median", format_duration(point.median_ns.value)))
     if axis.metric == "speedup":
@@ -414,39 +369,26 @@ def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["role"].isin(["rung", "peer"]) if has_rung else frame["role"] != "ceiling"]
 
 
-def _title(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, axis: _Axis, beside: Beside | None) -> str:
-    """The first at the largest size; with a second device on both, at the largest size that both have.
+def _title(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, axis: _Axis) -> str:
+    """The first at the largest size, in each precision of the rungs, among the variants that are compared in it.
 
     Args:
         with_metric: the rows that are shown.
         every: the same, with those that are not shown.
-        beside: all rows of the second device.
     """
     where = ", ".join(filter(None, (with_metric["workload"].iloc[0], with_metric["series"].iloc[0])))
-    if _ranked(with_metric).empty:
+    ranked = _ranked(with_metric)
+    if ranked.empty:
         return f"{where}: {axis.title}"
-    second = drawn_beside(beside, with_metric, axis.metric)
-    if beside is None or second is None or _ranked(second.frame).empty:
-        return f"{where}: {_first(with_metric, every, look, axis)}"
-    common = set(with_metric["size"]) & set(second.frame["size"])
-    a, b = ((rows[rows["size"].isin(common)] if common else rows) for rows in (with_metric, second.frame))
-    if both := _first_on_both(a, b, look, axis) if common else "":
-        shown = _of_shown(with_metric, every, beside.frame)
-        at = _largest(a, axis)["size"].iloc[0]
-        return f"{where}: at {at}, first{shown} on the {second.names[0]} and the {second.names[1]}: {both}"
-    others = beside.frame[beside.frame[axis.metric].notna()]
-    clauses = [_first(a, every, look, axis), _first(b, others, look, axis)]
-    return f"{where}: {'; '.join(f'on the {device} {words}' for device, words in zip(second.names, clauses, strict=True))}"
-
-
-def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, axis: _Axis) -> str:
-    """The first at the largest size, in each precision of the rungs, among the variants that are compared in it."""
-    largest = _largest(with_metric, axis)
+    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(
+        axis.metric, ascending=not axis.more_is_better
+    )
     at, places = f"at {largest['size'].iloc[0]}", []
     good = largest[is_trusted(largest)]
     if good.empty:
-        return f"{at}, {passed_over(largest, good)}"
-    for precision, best in _best(good).items():
+        return f"{where}: {at}, {passed_over(largest, good)}"
+    for precision in precisions(good):
+        (best,) = records(compared(good, precision).head(1))
         figure = f" with {axis.write(axis.of(best).value)}"
         if axis.metric == "percent_of_floor":
             figure += f" of the {best.floor_bound} floor"
@@ -455,39 +397,7 @@ def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, axis: _Ax
             figure = f", {over}" if over else ""
         tied = f", tied with {look.variant_name(best.workload, best.tied_with)}," if best.tied_with else ""
         places.append(f"{_name(best, precision, look)}{tied}{figure}".replace(",,", ","))
-    return f"{at}, first{_of_shown(with_metric, every)} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
-
-
-def _first_on_both(a: pd.DataFrame, b: pd.DataFrame, look: Look, axis: _Axis) -> str:
-    """`v10 ≈ v09 with 33.2 µs and 42.1 µs` of the largest size, a clause for each precision; empty where one device has no variant that
-    may be called best.
-    """
-    largest = [_largest(rows, axis) for rows in (a, b)]
-    of_a, of_b = (_best(rows[is_trusted(rows)]) for rows in largest)
-
-    def clause(precision: str) -> str:
-        bests = of_a[precision], of_b[precision]
-        names = [
-            _name(each, precision, look) + (f" ≈ {look.variant_name(each.workload, each.tied_with)}" if each.tied_with else "")
-            for each in bests
-        ]
-        first, second = (axis.write(axis.of(each).value) for each in bests)
-        return f"{names[0]} with {first} and {'' if names[0] == names[1] else f'{names[1]} with '}{second}"
-
-    return "; ".join(clause(precision) for precision in of_a if precision in of_b)
-
-
-def _largest(with_metric: pd.DataFrame, axis: _Axis) -> pd.DataFrame:
-    """The rows that can be first at the largest size, the best first."""
-    ranked = _ranked(with_metric)
-    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
-    ordered: pd.DataFrame = largest.sort_values(axis.metric, ascending=not axis.more_is_better)
-    return ordered
-
-
-def _best(good: pd.DataFrame) -> dict[str, Cell]:
-    """The first of the rows that are compared in each precision of the rungs."""
-    return {precision: records(compared(good, precision).head(1))[0] for precision in precisions(good)}
+    return f"{where}: {at}, first{_of_shown(with_metric, every)} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
 
 
 def _name(best: Cell, precision: str, look: Look) -> str:
@@ -496,18 +406,14 @@ def _name(best: Cell, precision: str, look: Look) -> str:
     return f"{look.variant_name(best.workload, best.variant)}{ahead}"
 
 
-def _of_shown(with_metric: pd.DataFrame, *every: pd.DataFrame) -> str:
+def _of_shown(with_metric: pd.DataFrame, every: pd.DataFrame) -> str:
     """` of the 3 shown` where variants that could be first are left out."""
-    left_out = {name for rows in every for name in _ranked(rows)["variant"]} - set(with_metric["variant"])
+    left_out = set(_ranked(every)["variant"]) - set(with_metric["variant"])
     return f" of the {with_metric['variant'].nunique()} shown" if left_out else ""
 
 
-def _passed(with_metric: pd.DataFrame, where: str = "") -> str:
-    """A sentence about the faster cell at the largest size that may not be called best; empty without such a cell.
-
-    Args:
-        where: the words before it.
-    """
+def _passed(with_metric: pd.DataFrame) -> str:
+    """A sentence about the faster cell at the largest size that may not be called best; empty without such a cell."""
     ranked = _ranked(with_metric)
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
     reasons = []
@@ -516,22 +422,16 @@ def _passed(with_metric: pd.DataFrame, where: str = "") -> str:
         good = rows[is_trusted(rows)].sort_values("median_ns", kind="stable").head(1)
         reasons.append(passed_over(rows, good))
     words = "; ".join(dict.fromkeys(filter(None, reasons)))
-    return sentence(where + words) if words else ""
+    return sentence(words)
 
 
-def _explain(regions: pd.DataFrame, device: str) -> str:
-    """Sentences about the shaded sizes.
-
-    Args:
-        device: short name of the device whose sizes are shaded, where two are shown; else empty.
-    """
+def _explain(regions: pd.DataFrame) -> str:
+    """Sentences about the shaded sizes."""
     words = []
     if regions["fits_l2"].any():
         words.append("Fits L2: inputs and outputs together fit in the L2 cache, so a hot cell can be faster than the floor.")
     if regions["launch_bound"].any():
         words.append("Launch-bound: the floor is below the launch latency measured in the same run.")
-    if words and device:
-        words.append(f"The shaded sizes are those of the {device}.")
     return " ".join(words)
 
 

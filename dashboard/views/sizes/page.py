@@ -6,7 +6,7 @@ import streamlit as st
 
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core import cells
-from warpladder.dashboard.ui import other_device, runs, state, widgets
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes import chart, query
 from warpladder.data import store
@@ -37,7 +37,6 @@ def draw(run: store.Run) -> None:
         if has_course := frame["size_rank"].nunique() > 1:
             metrics = [name for name in _METRICS if frame[name].notna().any()]
             metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
-            other = other_device.choose_beside(run, workload)
     look = runs.look_of(run, widgets.theme())
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)
@@ -61,11 +60,5 @@ def draw(run: store.Run) -> None:
         owner=f"{run.path} {workload}",
     )
     regions = runs.ask(run, query.regions, workload, series)
-    beside = None
-    if other:
-        rows = runs.ask(runs.as_recorded(other.run), query.sizes, workload, timing, series)
-        beside = other_device.beside(run, other, rows)
     with chart_place:
-        if other and beside and not beside.frame["variant"].isin(shown).any():
-            other_device.lacks(other, workload, timing, series)
-        widgets.show_chart(widgets.drawn(chart.over_size, frame, regions, look, cast("chart.Metric", metric), shown, beside))
+        widgets.show_chart(widgets.drawn(chart.over_size, frame, regions, look, cast("chart.Metric", metric), shown))

@@ -10,12 +10,12 @@ import streamlit as st
 from warpladder.dashboard.compare import suspect, within_run
 from warpladder.dashboard.compare.suspect import WIDE, unsteady
 from warpladder.dashboard.compare.within_run import noise_floors
-from warpladder.dashboard.core import cells
+from warpladder.dashboard.core import cells, run_index
 from warpladder.dashboard.core.cells import baselines, select
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.numbers import format_measure, significant
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui import other_device, runs, state, widgets
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.trust import chart, query
 from warpladder.data import store
@@ -211,7 +211,7 @@ def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[st
         for name, other in here.items()
         if runs.opens(other) and query.share_a_cell(mine, runs.ask(other, query.device_times))
     ]
-    titles = {**{name: other_device.dated(each, "%Y-%m-%d %H:%M") for name, each in here.items()}, "none": "none"}
+    titles = {**{name: run_index.dated(each, "%Y-%m-%d %H:%M") for name, each in here.items()}, "none": "none"}
     first = comparable[0] if comparable else "none"
     name = state.choose(f"with.{collector}", collector, titles, default=first, owner=str(run.path), always=True)
     other = here.get(name)

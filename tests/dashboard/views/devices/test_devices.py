@@ -10,9 +10,10 @@ import pytest
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import COPY, NAMES, TIMES, TIMING, loaded, write, write_both
 from warpladder.dashboard.compare import side_by_side
-from warpladder.dashboard.ui import other_device, runs
+from warpladder.dashboard.ui import runs
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices import chart as charts
+from warpladder.dashboard.views.devices import page
 from warpladder.dashboard.views.devices import query as queries
 
 __all__ = ["open_app"]
@@ -198,7 +199,7 @@ def test_beside_a_run_of_a_host_other_devices_are_called_by_their_processors(own
         for gpu, cpu in ((own, "AMD"), ("NVIDIA H200", "Intel Xeon"))
     )
     listed: Any = {"NVIDIA H200": [SimpleNamespace(run=other)]}
-    assert other_device.names(cast("Any", run), listed) == {"NVIDIA H200": called}
+    assert page._names(cast("Any", run), listed) == {"NVIDIA H200": called}
 
 
 def test_with_one_device_alone_the_page_has_the_command_that_records_on_another(tmp_path: Path, open_app: Open) -> None:
