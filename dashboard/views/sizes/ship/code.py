@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from warpladder.dashboard.compare.within_run import word
-from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.numbers import format_percent, format_ratio, significant
+from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.numbers import format_percent, format_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Dispatch
+from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Crossing, Dispatch
 from warpladder.dashboard.views.sizes.ship.query import Among, Contest, Judge, Shipment
 from warpladder.data.words import counted, first_of
 
@@ -96,16 +96,10 @@ def title(contest: Contest, shipped: Shipment) -> str:
     return f"{where}: {names(shipped)} at most {_loss(shipped.worst.value)} slower than {fastest(contest)}{_faster(contest)}"
 
 
-def crossover(size: Estimate, between: tuple[float, float]) -> str:
-    """`between 100 and 880, interpolated 142 to 192`; an interval that ends at no measured size is open."""
-    left, right = (f"{end:,.12g}" for end in between)
-    where = {(False, False): f"between {left} and {right}", (True, False): f"below {right}", (False, True): f"above {left}"}
-    open_ends = between[0] == 0, math.isinf(between[1])
-    if all(open_ends):
-        return "at any size, by the intervals of the ratio"
-    ends = [significant(end) for end in (size.low, size.high) if 0 < end < math.inf]
-    interpolated = f"{ends[0]} to {ends[1]}" if len(ends) == 2 else f"{'up to' if open_ends[0] else 'from'} {ends[0]}"
-    return f"{where[open_ends]}, interpolated {interpolated}"
+def crossover(at: Crossing) -> str:
+    """`between 512 and 1,024`."""
+    left, right = (f"{end:,.12g}" for end in at.between)
+    return f"between {left} and {right}"
 
 
 def names(shipped: Shipment) -> str:
@@ -169,14 +163,12 @@ def _comment(line: str) -> str:
 
 def _limit(branch: Branch) -> str:
     """`n` up to which a branch holds, as a number in code."""
-    return str(int(branch.limit.value)) if branch.limit.value.is_integer() else repr(branch.limit.value)
+    return str(int(branch.limit)) if branch.limit.is_integer() else repr(branch.limit)
 
 
-def _interval(branch: Branch) -> str:
-    """The interval of the limit, as a comment without its marks; says where there is no crossover."""
-    if math.isnan(branch.limit.low):
-        return "tied or unmeasured between the two sizes"
-    return f"crossover {crossover(branch.limit, branch.between)}"
+def _reason(branch: Branch) -> str:
+    """Why the branch ends at its limit, as a comment without its marks."""
+    return f"crossover {crossover(branch.crossing)}" if branch.crossing else "tied or unmeasured between the two sizes"
 
 
 def _parameter(axis: str) -> str:
@@ -203,10 +195,10 @@ def _cpp(table: Dispatch, contest: Contest, data: RunData) -> str:
     lines.append(f"inline const char* {function}({unused}{kind} {axis}) {{")
     for branch in table.branches:
         result = f"return {_literal(name_of(branch.variant, branch.config))};"
-        if math.isinf(branch.limit.value):
+        if math.isinf(branch.limit):
             lines.append(f"  {result}")
         else:
-            lines.append(f"  if ({axis} < {_limit(branch)}) {result}  // {_interval(branch)}")
+            lines.append(f"  if ({axis} < {_limit(branch)}) {result}  // {_reason(branch)}")
     return "\n".join([*lines, "}", ""])
 
 
@@ -229,10 +221,10 @@ def _python(table: Dispatch, contest: Contest, data: RunData) -> str:
     lines.append(f"def {function}({axis}: {'int' if table.integral else 'float'}) -> str:")
     for branch in table.branches:
         result = f"return {json.dumps(name_of(branch.variant, branch.config))}"
-        if math.isinf(branch.limit.value):
+        if math.isinf(branch.limit):
             lines.append(f"    {result}")
         else:
-            lines += [f"    if {axis} < {_limit(branch)}:  # {_interval(branch)}", f"        {result}"]
+            lines += [f"    if {axis} < {_limit(branch)}:  # {_reason(branch)}", f"        {result}"]
     return "\n".join([*lines, ""])
 
 
@@ -247,7 +239,7 @@ def _json(table: Dispatch, contest: Contest, data: RunData) -> str:
     }
     if table.axis:
         content |= {"axis": table.axis, "measured": [table.branches[0].first, table.branches[-1].last]}
-        limits = [None if math.isinf(branch.limit.value) else branch.limit.value for branch in table.branches]
+        limits = [None if math.isinf(branch.limit) else branch.limit for branch in table.branches]
         content["branches"] = [
             {"below": limit, "variant": branch.variant, "config": branch.config}
             for limit, branch in zip(limits, table.branches, strict=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes
@@ -21,19 +20,30 @@ TOLERANCES: Final = (0.0, 1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True)
+class Crossing:
+    """A size at which a ratio passes 1.
+
+    Attributes:
+        size: interpolated, linear in the logarithms of the size and of the ratio.
+        between: the measured sizes around it at which the interval of the ratio does not hold 1.
+    """
+
+    size: float
+    between: tuple[float, float]
+    rises: bool
+
+
+@dataclass(frozen=True)
 class Crossover:
     """The size at which one variant overtakes another.
 
     Attributes:
         below, above: the faster variant at smaller and at larger sizes.
-        size: the size at which the ratio is 1, with its interval; see `crossings`.
-        between: the measured sizes around the interval; 0 and infinite where no size is measured.
     """
 
     below: str
     above: str
-    size: Estimate
-    between: tuple[float, float]
+    at: Crossing
 
 
 @dataclass(frozen=True)
@@ -41,18 +51,17 @@ class Branch:
     """The variant and config for the sizes below a limit.
 
     Attributes:
-        limit: the first size of the next branch; infinite for the last branch. The interval is the interval of the crossover;
-            both ends are NaN where the two are tied on both sides of the limit, so that there is no crossover.
+        limit: the first size of the next branch; infinite for the last branch.
         first, last: the smallest and the largest measured size of the branch.
-        between: the measured sizes around the interval of the limit.
+        crossing: of this variant and the next one at the limit; None where the two are tied or unmeasured on a side of it.
     """
 
     variant: str
     config: str
-    limit: Estimate
+    limit: float
     first: float
     last: float
-    between: tuple[float, float] = (0.0, math.inf)
+    crossing: Crossing | None = None
 
 
 @dataclass(frozen=True)
@@ -106,101 +115,33 @@ def crossovers(data: RunData, contest: Contest, variants: Sequence[str]) -> tupl
         return ()
     every = []
     for pair in combinations(variants, 2):
-        sizes, ratios, times = [], [], []
+        sizes, ratios = [], []
         for case in sorted(contest.cases, key=lambda case: case.size_value):
             both = [contest.places.get((case.case, variant)) for variant in pair]
             if both[0] and both[1]:
                 rounds = data.rounds(contest.workload, case.case, contest.timing.scope, contest.timing.cache)
                 ratios.append(paired_ratio(rounds[both[0].entry], rounds[both[1].entry]).estimate)
                 sizes.append(case.size_value)
-                times.append(both[1].median_ns.value)
-        for size, rises in crossings(sizes, ratios, times):
-            every.append(Crossover(*(pair if rises else pair[::-1]), size, _around(sizes, size)))
-    return tuple(sorted(every, key=lambda each: each.size.value))
+        every += [Crossover(*(pair if each.rises else pair[::-1]), each) for each in crossings(sizes, ratios)]
+    return tuple(sorted(every, key=lambda each: each.at.size))
 
 
-def _around(sizes: Sequence[float], size: Estimate) -> tuple[float, float]:
-    """The measured sizes around the interval of a crossover."""
-    left = max((each for each in sizes if each <= size.low), default=0.0)
-    return left, min((each for each in sizes if each >= size.high), default=math.inf)
-
-
-def crossings(sizes: Sequence[float], ratios: Sequence[Estimate], times: Sequence[float] = ()) -> list[tuple[Estimate, bool]]:
-    """The sizes at which a ratio passes 1, with the interval of each size, and whether the ratio rises.
-
-    Between two sizes, the logarithms of the ratio and of its ends are linear in the logarithm of the size. Nothing was measured
-    there, so the interval also holds the size from another rule: times that are linear in the size. Sizes without a gap at
-    which the interval holds 1 give one crossing, in the middle of the crossings of the ratio, or no crossing where the ratio
-    comes back. An end of the interval that no size shows is 0 or infinite.
+def crossings(sizes: Sequence[float], ratios: Sequence[Estimate]) -> list[Crossing]:
+    """The sizes at which a ratio passes 1. Sizes at which its interval holds 1 decide nothing.
 
     Args:
         sizes: positive, ascending.
         ratios: at each size.
-        times: the denominators of the ratios; empty to leave the second rule out.
     """
-    if len(sizes) < 2:
-        return []
-    ends = np.array([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
-    powers = [
-        (Estimate(*(float(np.exp(end)) for end in (each.value, each.low, each.high))), rises)
-        for each, rises in _passing(np.log(sizes), np.log(ends))
+    sure = [
+        (size, math.log(ratio.value)) for size, ratio in zip(sizes, ratios, strict=True) if not ratio.low <= 1 <= ratio.high
     ]
-    if not len(times):
-        return powers
-    lines = _passing(np.array(sizes, dtype=float), (ends - 1) * np.array(times))
-    return [
-        (Estimate(one.value, max(min(one.low, line.low, line.value), 0.0), max(one.high, line.high, line.value)), rises)
-        for (one, rises), (line, _) in zip(powers, lines, strict=True)
-    ]
-
-
-def _passing(at: np.ndarray, values: np.ndarray) -> list[tuple[Estimate, bool]]:
-    """The places on the axis of `at` where lines through points pass 0; an end that no point shows is infinite.
-
-    Args:
-        values: the middle and the ends of an interval at each point; shape (3, points).
-    """
-    middle, low, high = values
-    zeros = _zeros(at, middle)
-    ends = np.unique(np.concatenate([at, zeros, _zeros(at, low), _zeros(at, high)]))
-    centres = (ends[:-1] + ends[1:]) / 2
-    unsure = (np.interp(centres, at, low) <= 0) & (np.interp(centres, at, high) >= 0)
-    regions: list[tuple[float, float]] = []
-    for left, right, inside in zip(ends[:-1], ends[1:], unsure, strict=True):
-        if inside and regions and regions[-1][1] == left:
-            regions[-1] = regions[-1][0], right
-        elif inside:
-            regions.append((left, right))
-    # Where the interval has no width, the region is a point.
-    regions += [(zero, zero) for zero in zeros if not any(left <= zero <= right for left, right in regions)]
-    result = []
-    for left, right in sorted(regions):
-        passed = [zero for zero in zeros if left <= zero <= right]
-        if len(passed) % 2 == 0:
-            continue
-        value = float(passed[len(passed) // 2])
-        before = max((end for end in ends if end < left), default=ends[0])
-        after = min((end for end in ends if end > right), default=ends[-1])
-        rises = bool(np.interp(before, at, middle) < np.interp(after, at, middle))
-        first = -math.inf if left == at[0] and low[0] <= 0 <= high[0] else float(left)
-        last = math.inf if right == at[-1] and low[-1] <= 0 <= high[-1] else float(right)
-        result.append((Estimate(value, first, last), rises))
-    return result
-
-
-def _zeros(at: np.ndarray, values: np.ndarray) -> list[float]:
-    """The places where a line through the points changes its sign. A run of zeros counts once, at its start."""
-    zeros: list[float] = []
-    sign, zero_from = 0.0, 0.0
-    for place, (x, y) in enumerate(zip(at, values, strict=True)):
-        if y and sign and np.sign(y) != sign:
-            before = values[place - 1]
-            zeros.append(float(at[place - 1] + (x - at[place - 1]) * before / (before - y)) if before else zero_from)
-        if y:
-            sign = float(np.sign(y))
-        elif place == 0 or values[place - 1]:
-            zero_from = float(x)
-    return zeros
+    found = []
+    for (left, before), (right, after) in pairwise(sure):
+        if before * after < 0:
+            size = left * (right / left) ** (before / (before - after))
+            found.append(Crossing(size, (left, right), rises=after > 0))
+    return found
 
 
 def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], tolerance: float = 1.0) -> Dispatch:
@@ -305,29 +246,26 @@ def _branches(cases: Sequence[_CaseCosts], picked: Sequence[Entry]) -> tuple[Bra
     starts = [0, *(number for number in range(1, len(cases)) if picked[number] != picked[number - 1])]
     branches = []
     for start, end in pairwise([*starts, len(cases)]):
-        limit, between = Estimate(math.inf, math.nan, math.nan), (0.0, math.inf)
+        limit, crossing = math.inf, None
         if end < len(cases):
-            limit, between = _limit(cases, picked[end - 1], picked[end], end)
+            limit, crossing = _limit(cases, picked[end - 1], picked[end], end)
         sizes = cases[start].case.size_value, cases[end - 1].case.size_value
-        branches.append(Branch(picked[start].variant, picked[start].config, limit, *sizes, between))
+        branches.append(Branch(picked[start].variant, picked[start].config, limit, *sizes, crossing))
     return tuple(branches)
 
 
-def _limit(cases: Sequence[_CaseCosts], below: Entry, above: Entry, end: int) -> tuple[Estimate, tuple[float, float]]:
-    """The size between cases `end - 1` and `end` from which the entry `above` is taken, and the measured sizes around its interval.
+def _limit(cases: Sequence[_CaseCosts], below: Entry, above: Entry, end: int) -> tuple[float, Crossing | None]:
+    """The size between cases `end - 1` and `end` from which the entry `above` is taken, and the crossing of the two entries there.
 
-    The size is the crossover of the two entries between these sizes, or the geometric mean of the sizes without a crossover.
-    Whole sizes give a whole limit.
+    Without a crossing, the size is the geometric mean of the two sizes. Whole sizes give a whole limit.
     """
     both = [each for each in cases if below in each.times.rounds and above in each.times.rounds]
-    sizes = [each.case.size_value for each in both]
     ratios = [paired_ratio(each.times.rounds[below], each.times.rounds[above]).estimate for each in both]
-    times = [float(np.median(each.times.rounds[above])) for each in both]
     left, right = cases[end - 1].case.size_value, cases[end].case.size_value
-    within = [size for size, rises in crossings(sizes, ratios, times) if rises and left < size.value <= right]
-    crossing = within[0] if within else Estimate(math.sqrt(left * right), math.nan, math.nan)
-    between = _around(sizes, crossing) if within else (left, right)
+    every = crossings([each.case.size_value for each in both], ratios)
+    crossing = next((each for each in every if each.rises and left < each.size <= right), None)
+    size = crossing.size if crossing else math.sqrt(left * right)
     if all(each.case.size_value.is_integer() for each in cases):
-        return Estimate(float(min(max(math.ceil(crossing.value), left + 1), right)), crossing.low, crossing.high), between
-    rounded = float(f"{crossing.value:.4g}")
-    return Estimate(rounded if left < rounded <= right else right, crossing.low, crossing.high), between
+        return float(min(max(math.ceil(size), left + 1), right)), crossing
+    rounded = float(f"{size:.4g}")
+    return rounded if left < rounded <= right else right, crossing

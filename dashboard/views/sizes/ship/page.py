@@ -85,8 +85,6 @@ def draw(run: store.Run) -> None:
     _code(run, choices, contest, shipped, float(accepted), language)
     with st.expander("Each variant by itself"):
         _standings(contest)
-    with st.expander("Ranking of each case"):
-        widgets.table(chart.frame_of(contest), height=_TABLE_PX, column_config={"slower_percent": _PERCENT})
 
 
 def _choices(run: store.Run) -> _Choices:
@@ -179,12 +177,11 @@ def _code(
             st.caption("The code chooses among the shipped variants by time.")
         if crossed:
             st.caption(
-                "Crossovers, between the sizes that were measured, each variant with its fastest config. Interpolated: as powers of the "
-                "size, and as straight lines. The code compares the configs that it names."
+                "Crossovers, between sizes at which one is faster beyond its interval, each variant with its fastest config. The code "
+                "compares the configs that it names."
             )
             words = [
-                f"{table.axis} {code.crossover(each.size, each.between)}: {each.below}, then {each.above}"
-                for each in crossed[:_MOST_CROSSED]
+                f"{table.axis} {code.crossover(each.at)}: {each.below}, then {each.above}" for each in crossed[:_MOST_CROSSED]
             ]
             st.markdown("  \n".join(f":small[{plain(each)}]" for each in words))
         elif len(shipped.variants) > 1:

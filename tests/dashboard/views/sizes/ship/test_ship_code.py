@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from warpladder.dashboard.core import cells
-from warpladder.dashboard.core.cell import Estimate, name_of
+from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.sizes.ship import code, dispatch, query
 from warpladder.data import store
@@ -87,7 +87,7 @@ def test_the_shipped_runs_have_both_kinds_of_dispatch(shipped: tuple[RunData, qu
     # No two neighbours run the same, and every limit lies between the sizes that it parts.
     for before, after in zip(plan.branches, plan.branches[1:], strict=False):
         assert (before.variant, before.config) != (after.variant, after.config)
-        assert before.last < before.limit.value <= after.first
+        assert before.last < before.limit <= after.first
     # Ties are tied with the fastest shipped variant, so the loss is hardly more than the regret, or cannot be told from it.
     regret = query.shipments(found)[-1].mean.value
     assert plan.mean.value <= regret + 1 or plan.mean.low <= regret
@@ -101,7 +101,7 @@ def conv2d() -> tuple[RunData, query.Contest, dispatch.Dispatch]:
 
 
 def hostile(plan: dispatch.Dispatch, found: query.Contest, axis: str) -> tuple[dispatch.Dispatch, query.Contest]:
-    limits = Estimate(100.0, math.nan, math.nan), Estimate(math.inf, math.nan, math.nan)
+    limits = 100.0, math.inf
     branches = tuple(dispatch.Branch(f"{HOSTILE}{number}", HOSTILE, limits[number], 1, 9) for number in range(2))
     made = replace(plan, axis=axis, branches=branches if axis else (), chosen={HOSTILE: (HOSTILE, "")}, worst_case=HOSTILE)
     return made, replace(found, workload=HOSTILE)
