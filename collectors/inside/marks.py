@@ -24,6 +24,7 @@ from warpladder.collectors.inside.ptx import (
     with_parameter,
     with_prologue,
 )
+from warpladder.data.arrays import union_lengths
 from warpladder.data.names import Work
 
 #: Put before the source of a kernel that has marks.
@@ -244,14 +245,9 @@ def _written(end: Instruction, probes: Probes, skip: str, stay: str) -> tuple[St
 
 def busy_ns(records: np.ndarray) -> float:
     """The time in which each multiprocessor has a warp, of all multiprocessors together."""
-    total = 0.0
-    for sm in np.unique(records["sm"]):
-        of_sm = records[records["sm"] == sm]
-        of_sm = of_sm[np.argsort(of_sm["start_ns"], kind="stable")]
-        ends = np.maximum.accumulate(of_sm["end_ns"])
-        gaps = of_sm["start_ns"][1:].astype(np.int64) - ends[:-1].astype(np.int64)
-        total += float(ends[-1] - of_sm["start_ns"][0]) - float(gaps[gaps > 0].sum())
-    return total
+    sms, sm = np.unique(records["sm"], return_inverse=True)
+    start, end = (records[each].astype(np.int64) for each in ("start_ns", "end_ns"))
+    return float(union_lengths(sm, start, end, len(sms)).sum())
 
 
 def in_sequence(records: np.ndarray) -> float:

@@ -11,12 +11,11 @@ from warpladder.collectors.core.bench import Pass
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.nvtx_ranges import DOMAIN as OURS
 from warpladder.collectors.core.nvtx_ranges import sample_text
-from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, RANGES, SETS, Trace, arrays_of, process_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import read_ranges
 from warpladder.data import naming, schema
-from warpladder.data.arrays import Int64s, integers
+from warpladder.data.arrays import Int64s, integers, union_lengths
 from warpladder.data.names import Phase
 
 #: Domain of the ranges that the runner opens around executions; they are not taken over.
@@ -143,12 +142,6 @@ def phase_samples(trace: ProgramsTrace) -> list[dict[str, Any]]:
 
 def _busy(trace: ProgramsTrace, start: Int64s, end: Int64s) -> Int64s:
     """Length of the union of the spans that start in each execution, in ns."""
-    start, end = (column[(start != _NONE) & (end != _NONE)] for column in (start, end))
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum(end, start)[order]
-    busy = np.zeros(len(trace.cells), np.int64)
-    first, last = np.searchsorted(start, trace.start), np.searchsorted(start, trace.end)
-    some = np.flatnonzero(last > first)
-    if len(some):
-        busy[some] = attribution.of_windows(start, end, first[some], last[some])[2]
-    return busy
+    execution = trace.executions_at(start)
+    inside = (execution >= 0) & (start != _NONE) & (end != _NONE)
+    return union_lengths(execution[inside], start[inside], end[inside], len(trace.cells))
