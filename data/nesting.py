@@ -59,11 +59,17 @@ def depths(parent: Int64s) -> Int64s:
     return depth
 
 
-def around(parent: Int64s, is_chosen: Bools) -> Int64s:
-    """Return the nearest chosen interval among each one and those that enclose it; `NONE` if none. Steps double in length too."""
-    at = np.where(is_chosen, np.arange(len(parent)), parent)
-    while (climbing := np.flatnonzero((at >= 0) & ~is_chosen[at])).size:
-        at[climbing] = at[at[climbing]]
+def nearest(parent: Int64s, chosen: Bools) -> Int64s:
+    """Return the nearest chosen interval among each one and those that enclose it; `NONE` if none. Steps double in length too.
+
+    It also ends for a circle, which no import writes.
+    """
+    at = np.where(chosen, np.arange(len(parent)), parent)
+    searching = np.flatnonzero((at >= 0) & ~chosen[at])
+    for _ in range(len(parent).bit_length()):
+        at[searching] = at[at[searching]]
+        searching = searching[(at[searching] >= 0) & ~chosen[at[searching]]]
+    at[searching] = NONE
     return at
 
 

@@ -13,7 +13,7 @@ from warpladder.collectors.trace.nvtx_table import Ranges
 from warpladder.data import naming, schema
 from warpladder.data.arrays import NONE, Int64s
 from warpladder.data.naming import CellName, Naming, distinct
-from warpladder.data.nesting import around, depths, parents
+from warpladder.data.nesting import depths, nearest, parents
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 
@@ -47,7 +47,7 @@ class Cells:
         above = parents(ranges.thread[own_ranges], ranges.end[own_ranges])
         depth = depths(above)
         for column, level in (("workload", 0), ("case", 1), ("variant", 2), ("config", 2), ("scope", 3), ("round", 3)):
-            holder = around(above, depth == level)  # the range itself, or its enclosing range of this level
+            holder = nearest(above, depth == level)  # the range itself, or its enclosing range of this level
             inside = np.flatnonzero(holder >= 0)
             self._fill(column, own_ranges[inside], ranges.text[own_ranges[holder[inside]]])
 

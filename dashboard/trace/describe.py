@@ -16,10 +16,6 @@ from warpladder.data.arrays import Floats, Int64s
 from warpladder.data.kernel_names import CLOSED_BY
 
 _TENTH: Final = Decimal("0.1")
-#: Cells of the table in which short durations are counted: 32 MB.
-_CELLS: Final = 1 << 22
-#: Rows in a piece whose intermediate arrays stay in the processor's cache.
-_ROWS_AT_ONCE: Final = 1 << 16
 
 
 class Tally(NamedTuple):
@@ -30,54 +26,29 @@ class Tally(NamedTuple):
     n: Int64s
 
 
-def tally(groups: npt.NDArray[Any], values: Int64s, count: int) -> Tally:
-    """Count equal values of each group: small values in a table, and the others by sorting, which takes several times longer.
+def tally(groups: npt.NDArray[Any], values: Int64s) -> Tally:
+    """Count equal values of each group.
 
     Args:
-        groups: number of each value's group, from 0 to `count` - 1.
-        values: whole numbers.
+        groups: number of each value's group.
     """
-    if not len(values):
-        return Tally(*[np.empty(0, dtype=np.int64)] * 3)
-    low, width = int(values.min()), max(_CELLS // max(count, 1), 1)
-    cells, far = np.zeros(count * width if count <= _CELLS else 0, dtype=np.int64), list[tuple[Int64s, Int64s]]()
-    for first in range(0, len(values), _ROWS_AT_ONCE):
-        group = groups[first : first + _ROWS_AT_ONCE].astype(np.int64)
-        value = values[first : first + _ROWS_AT_ONCE] - low
-        near = value < width if len(cells) else np.zeros(len(value), dtype=bool)
-        if not near.all():
-            far.append((group[~near], value[~near]))
-            group, value = group[near], value[near]
-        group *= width
-        group += value
-        if len(cells):
-            np.add.at(cells, group, 1)
-    place = np.flatnonzero(cells)
-    group, value = np.divmod(place, width)
-    result = Tally(group, value + low, cells[place])
-    if not far:
-        return result
-    sorted_far = _by_sorting(np.concatenate([group for group, _ in far]), np.concatenate([value for _, value in far]), count)
-    joined = Tally(
-        *(np.concatenate(pair) for pair in zip(result, sorted_far._replace(value=sorted_far.value + low), strict=True))
-    )
-    # In each group, the sorted values are larger than the counted ones.
-    order = np.argsort(joined.group, kind="stable")
-    return Tally(*(column[order] for column in joined))
+    rank, distinct = pd.factorize(values, sort=True)
+    pair, pairs = pd.factorize(groups.astype(np.int64) * len(distinct) + rank, sort=True)
+    group, value = np.divmod(pairs, max(len(distinct), 1))
+    return Tally(group, distinct[value], np.bincount(pair, minlength=len(pairs)))
 
 
-def describe(groups: npt.NDArray[Any], values: Int64s, count: int) -> pd.DataFrame:
+def describe(groups: npt.NDArray[Any], values: Int64s) -> pd.DataFrame:
     """Statistics of the values of each group that has any.
 
     Args:
-        groups: number of each value's group, from 0 to `count` - 1.
-        values: whole numbers.
+        groups: number of each value's group.
 
     Returns:
         Indexed by the group's number: `total`, `n`, `mean`, `median`, `min`, `max`, `stddev` (of a sample, n - 1; 0 for one
         value).
     """
-    return statistics(tally(groups, values, count))
+    return statistics(tally(groups, values))
 
 
 def statistics(counted: Tally) -> pd.DataFrame:
@@ -131,8 +102,7 @@ def times(
         names: by heading, the name of each group.
         ties: headings of the columns that decide between equal totals.
     """
-    width = max(len(values) for values in names.values())
-    sums = describe(groups, durations, width)
+    sums = describe(groups, durations)
     frame = pd.DataFrame(
         {
             "Time (%)": rounded(100.0 * sums["total"] / max(sums["total"].sum(), 1)),
@@ -147,24 +117,6 @@ def times(
         }
     )
     return frame.sort_values(["Total Time (ns)", *ties], ascending=[False, *[True] * len(ties)], ignore_index=True)
-
-
-def _by_sorting(groups: Int64s, values: Int64s, count: int) -> Tally:
-    bits = int(values.max()).bit_length()
-    if bits + count.bit_length() > 62:
-        order = np.lexsort((values, groups))
-        groups, values = groups[order], values[order]
-        first = np.flatnonzero(np.concatenate(([True], (groups[1:] != groups[:-1]) | (values[1:] != values[:-1]))))
-        return Tally(groups[first], values[first], np.diff(np.append(first, len(values))))
-    # One sort of plain integers is several times faster than one by two keys, and of short ones twice as fast again.
-    packed: npt.NDArray[Any] = groups << bits
-    packed |= values
-    if bits + count.bit_length() <= 32:
-        packed = packed.astype(np.uint32)
-    packed.sort()
-    first = np.flatnonzero(np.concatenate(([True], packed[1:] != packed[:-1])))
-    distinct = packed[first].astype(np.int64)
-    return Tally(distinct >> bits, distinct & ((1 << bits) - 1), np.diff(np.append(first, len(packed))))
 
 
 _CAST: Final = re.compile(r"\((?:unsigned |signed )?(?:int|long|long long|short|char|bool|[A-Za-z_]\w*_t)\)(?=-?\d)")

@@ -13,8 +13,6 @@ from warpladder.data.nesting import Innermost
 #: The beginning of a frame of a stack that is a module of PyTorch, and those of frames outside of the user's program.
 MODULE: Final = "nn.Module: "
 INTERNAL: Final = ("<", "torch/", "contextlib.py")
-#: Steps that double are enough for a chain of any length.
-_MOST_STEPS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,17 +95,6 @@ def read(traces: Traces) -> Operators:
     calls_ns, has = np.zeros(count, dtype=np.int64), of_call >= 0
     np.add.at(calls_ns, of_call[has], alone[has])
     return Operators(number[:count], start[:count], end[:count], parent, of_call, calls_ns)
-
-
-def roots(parent: Int64s, follows: Bools) -> Int64s:
-    """The first row that does not follow its parent, on the way up from each row."""
-    root = np.where(follows & (parent >= 0), parent, np.arange(len(parent)))
-    for _ in range(_MOST_STEPS):
-        above = root[root]
-        if (above == root).all():
-            break
-        root = above
-    return root
 
 
 def _alone(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:

@@ -1,7 +1,6 @@
 """The ranges of a trace: how they are nested, what runs within them, and their times."""
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import GRAPH, Traces, of_calls
 from warpladder.dashboard.trace.describe import describe, rounded, times
-from warpladder.data.arrays import NONE, Bools, Int64s, Places, least_of_windows, lookup, numbered
+from warpladder.data.arrays import NONE, Int64s, Places, least_of_windows, lookup, numbered
 
 
 class ThreadSpans(NamedTuple):
@@ -53,22 +52,6 @@ def closed_ends(start: Int64s, end: Int64s) -> Int64s:
     return end if (end >= 0).all() else np.where(end >= 0, end, max(int(start.max()), int(end.max())))
 
 
-def only_nested(traces: Traces) -> bool:
-    """Whether every range was closed and ranges of a thread only nest.
-
-    Then a range's depth is the number of open ranges at its start.
-    """
-    if (traces.numbers("ranges", "end_ns") < 0).any():
-        return False
-    ranges, depth = places(traces), traces.numbers("ranges", "depth")
-    for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
-        # Ends are nearly in order, which makes a stable sort fast.
-        closed = np.searchsorted(np.sort(ranges.end[rows], kind="stable"), ranges.start[rows], side="right")
-        if not np.array_equal(np.arange(len(closed)) - closed, depth[rows]):
-            return False
-    return True
-
-
 def launches_of(traces: Traces, ranges: ThreadSpans, table: str, rows: Int64s, inside: npt.NDArray[Any]) -> ThreadSpans:
     """Launches of some rows of `kernels` or `memory_ops`. Work outside of all ranges has no thread here.
 
@@ -82,7 +65,9 @@ def launches_of(traces: Traces, ranges: ThreadSpans, table: str, rows: Int64s, i
     start, end = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
     within = inside >= 0
     process, correlation = traces.at(table, rows[within], "process", "correlation")
-    _, start[within], end[within] = of_calls(traces, process, correlation, "start_ns", "end_ns")
+    place, begin, stop = of_calls(traces, process, correlation, "start_ns", "end_ns")
+    held = ranges.start[inside[within]]  # a launch whose call was not traced
+    start[within], end[within] = np.where(place >= 0, begin, held), np.where(place >= 0, stop, held)
     return ThreadSpans(thread, start, end)
 
 
@@ -104,50 +89,6 @@ def held(ranges: ThreadSpans, launches: ThreadSpans, call: Int64s | None = None)
     return HeldLaunches(order, first, np.maximum(last, first))
 
 
-def shortest_around(ranges: ThreadSpans) -> Int64s:
-    """Place of the shortest range of the same thread around each range; `NONE` for an outermost one.
-
-    In the order of `_by_thread`, that is an earlier range that ends no sooner. Blocks of 2, 4, 8 and so on neighbours are
-    sorted by end in descending order, and the later half of each block takes the shortest range so far of its earlier half. The
-    time is of the order n log n.
-    """
-    rows = np.concatenate([np.empty(0, dtype=np.int64), *_by_thread(ranges.thread, ranges.start, ranges.end)])
-    end, count = ranges.end[rows], len(rows)
-    by_length = np.lexsort((rows, end, end - ranges.start[rows]))
-    rank = np.empty(count, dtype=np.int64)
-    rank[by_length] = np.arange(count)
-    best = np.full(count, count)
-    # An earlier thread sorts behind a later one, so that its ranges are around none of the later thread.
-    order = np.lexsort((-end, -_numbered(ranges.thread[rows])))
-    for level in reversed(range(max(count - 1, 0).bit_length())):
-        later = order >> level & 1
-        block = order >> level + 1
-        # All numbers of a later block are lower, so one running minimum serves all blocks.
-        offered = np.minimum.accumulate(np.where(later, count, rank[order]) - block * (count + 1)) + block * (count + 1)
-        best[order] = np.where(later, np.minimum(best[order], offered), best[order])
-        order = _halved(order, later, level)
-    parent = np.full(count, NONE)
-    rows_inside = np.flatnonzero(best < count)
-    parent[rows[rows_inside]] = rows[by_length[best[rows_inside]]]
-    return parent
-
-
-def _numbered(thread: Int64s) -> Int64s:
-    """The threads numbered from 0, in the order in which they follow one another."""
-    return np.cumsum(np.diff(thread, prepend=thread[:1]) != 0)
-
-
-def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
-    """The order with the earlier half of each block of 2^(level + 1) before its later half, each half as it was."""
-    begin = order >> level + 1 << level + 1
-    # The blocks before are full, so half of their places are later ones.
-    later_before = np.cumsum(later) - later - begin // 2
-    place = np.where(later, begin + (1 << level) + later_before, np.arange(len(order)) - later_before)
-    halved = np.empty_like(order)
-    halved[place] = order
-    return halved
-
-
 def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
     """Places of the ranges of each thread by start, longer ranges first. The importer writes them in this order."""
     rows = np.arange(len(start))
@@ -157,33 +98,8 @@ def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
     return np.split(rows, np.flatnonzero(np.diff(thread[rows])) + 1) if len(rows) else []
 
 
-def climbs(parent: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
-    """Places of ranges and of the ranges 1, then 2, then 4 and so on levels around them, up to the outermost ones.
-
-    A value that is passed on at each step reaches every level. The iteration also ends for a circle, which no import writes.
-    """
-    above = parent.copy()
-    for _ in range(len(parent).bit_length()):
-        places = np.flatnonzero(above >= 0)
-        if not len(places):
-            return
-        around = above[places]
-        yield places, around
-        above[places] = above[around]
-
-
-def depths(parent: Int64s) -> Int64s:
-    """How many ranges enclose each."""
-    depth = (parent >= 0).astype(np.int64)
-    for places, around in climbs(parent):
-        depth[places] += depth[around]
-    return depth
-
-
 #: The names of `nsys stats` for the two styles of ranges.
 STYLES: Final = {"push_pop": "PushPop", "start_end": "StartEnd"}
-#: The importer attributes no launch of a greater correlation id to a range.
-_CORRELATION_BITS: Final = 38
 #: The importer numbers a domain whose name the report lacks.
 _UNNAMED: Final = re.compile(r"domain \d+")
 
@@ -207,7 +123,8 @@ def nvtx_sum(data: RunData) -> pd.DataFrame:
 
 
 def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
-    """NVTX ranges projected to the GPU: from the start of the first device work launched inside to the end of the last.
+    """NVTX ranges projected to the GPU: from the start of the first device work launched inside to the end of the last. The average level
+    and number of children, which `nsys stats` has too, are left out.
 
     Ranges without device work or without a text are left out, as are CUDA graphs that were traced as a whole. `Total GPU Ops`
     counts launches, and not the several kernels of one graph launch. In a trace of PyTorch, what is attributed to a range by time
@@ -215,20 +132,17 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     """
     traces = data.traces
     labelled = range_names(traces)
-    simple = not has_graphs(traces) and only_nested(traces)
-    projected = _by_parents(traces) if simple else _by_times(traces)
+    projected = _projected(traces)
     rows = np.flatnonzero((projected.launches > 0) & (labelled.names != "")[labelled.code])
     codes = labelled.code[rows]
-    described = describe(codes, (projected.end - projected.start)[rows], len(labelled.names))
+    described = describe(codes, (projected.end - projected.start)[rows])
 
     def summed(values: Int64s) -> Int64s:
         sums = np.zeros(len(labelled.names), dtype=np.int64)
         np.add.at(sums, codes, values[rows])
         return sums[described.index]
 
-    above = projected.parent[projected.launches > 0]
-    children = summed(np.bincount(above[above >= 0], minlength=len(projected.parent)))
-    operations, levels = summed(projected.launches), summed(projected.depth)
+    operations = summed(projected.launches)
     frame = pd.DataFrame(
         {
             "Range": labelled.names[described.index],
@@ -243,8 +157,6 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
             "Proj StdDev (ns)": rounded(described["stddev"]),
             "Total GPU Ops": operations,
             "Avg GPU Ops": rounded(operations / described["n"]),
-            "Avg Range Lvl": rounded(levels / described["n"]),
-            "Avg Num Child": rounded(children / described["n"]),
         }
     )
     order = ["Total Proj Time (ns)", "Range", "Style"]
@@ -298,25 +210,6 @@ def parents(traces: Traces) -> Int64s:
     return lookup(traces.numbers("ranges", "range_id"), traces.numbers("ranges", "parent_id"))
 
 
-def nearest(parent: Int64s, chosen: Bools) -> Int64s:
-    """The place of the nearest chosen range among each range and the ranges around it; `NONE` where no range is chosen.
-
-    Args:
-        parent: as `parents` gives it.
-        chosen: a mask of the ranges.
-    """
-    at = np.where(chosen, np.arange(len(parent)), parent)
-    searching = np.flatnonzero((at >= 0) & ~chosen[at])
-    # Each pass doubles the step up the tree. After the last pass, only a circle is left, which no import writes.
-    for _ in range(len(parent).bit_length()):
-        at[searching] = at[at[searching]]
-        searching = searching[(at[searching] >= 0) & ~chosen[at[searching]]]
-        if not len(searching):
-            break
-    at[searching] = NONE
-    return at
-
-
 def has_graphs(traces: Traces) -> bool:
     """Whether some row of `kernels` is a CUDA graph that was traced as a whole."""
     return "kernels" in traces.tables and GRAPH in traces.texts("kernels", "full_name").categories
@@ -331,29 +224,11 @@ def without_graphs(traces: Traces, table: str) -> Int64s:
 
 
 class _ProjectedRanges(NamedTuple):
-    """For each range: number of launches in it, start and end of their work, place of its parent, and its depth."""
+    """For each range: number of launches in it, and start and end of their work."""
 
     launches: Int64s
     start: Int64s
     end: Int64s
-    parent: Int64s
-    depth: Int64s
-
-
-def _by_parents(traces: Traces) -> _ProjectedRanges:
-    """The projection of ranges that nest, from the importer.
-
-    A launch counts for its innermost range and all ranges around it.
-    """
-    traces.read("ranges", "gpu_start_ns", "gpu_end_ns", "depth", "range_id", "parent_id")
-    of_range = traces.device_time_of_ranges if traces.of_pytorch else lambda name: traces.numbers("ranges", name)
-    start, end, depth = of_range("gpu_start_ns"), of_range("gpu_end_ns"), traces.numbers("ranges", "depth")
-    parent = parents(traces)
-    count = np.sum([_launches(traces, len(parent), column) for column in columns_of_ranges(traces)], axis=0)
-    for places, around in climbs(parent):
-        np.add.at(count, around, count[places])
-    # Earlier imports gave no device time to ranges with too much work.
-    return _ProjectedRanges(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 
 def columns_of_ranges(traces: Traces) -> tuple[str, ...]:
@@ -364,30 +239,8 @@ def columns_of_ranges(traces: Traces) -> tuple[str, ...]:
     return ("range_id", "time_range_id") if traces.of_pytorch else ("range_id",)
 
 
-def _launches(traces: Traces, size: int, column: str) -> Int64s:
-    """The number of launches whose innermost range is each range. The work of a graph has several rows for one launch."""
-    places = Places(traces.numbers("ranges", "range_id"))
-    holders, launches = list[npt.NDArray[np.int32]](), list[Int64s]()
-    for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
-        if column != "range_id":
-            traces.read(table, column, "process", "correlation")
-        for range_id, process, correlation in traces.scan(table, column, "process", "correlation"):
-            holder = places.of(range_id)
-            rows = np.flatnonzero(holder >= 0)
-            holders.append(holder[rows].astype(np.int32))
-            launches.append(process[rows] << _CORRELATION_BITS | correlation[rows])
-    if not launches:
-        return np.zeros(size, dtype=np.int64)
-    holder, launch = np.concatenate(holders), np.concatenate(launches)
-    # Most launches are in order, and a stable sort of them is much faster than hashing.
-    ordered = np.sort(launch, kind="stable")
-    repeated = (ordered[1:] == ordered[:-1]).any()
-    once = holder[~pd.Series(launch).duplicated().to_numpy()] if repeated else holder
-    return np.bincount(once, minlength=size)
-
-
-def _by_times(traces: Traces) -> _ProjectedRanges:
-    """The projection of ranges that overlap without nesting, from the launches within each range."""
+def _projected(traces: Traces) -> _ProjectedRanges:
+    """The projection of the ranges, from the launches within each, whether or not they nest."""
     ranges = places(traces)
     parts, columns = list[ThreadSpans](), list[list[Int64s]]()
     ids = Places(traces.numbers("ranges", "range_id"))
@@ -400,7 +253,6 @@ def _by_times(traces: Traces) -> _ProjectedRanges:
             parts.append(launches_of(traces, ranges, table, rows, inside))
             columns.append([traces.numbers(table, name)[rows] for name in ("start_ns", "end_ns", "process", "correlation")])
     size = len(ranges.start)
-    parent = shortest_around(ranges)
     launches, first, last = (np.zeros(size, dtype=np.int64) for _ in range(3))
     if parts:
         joined = ThreadSpans(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -414,4 +266,4 @@ def _by_times(traces: Traces) -> _ProjectedRanges:
         # The work of one call is consecutive.
         begins = np.cumsum(np.diff(call[nested.launch], prepend=NONE) != 0)
         launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1
-    return _ProjectedRanges(launches, first, last, parent, depths(parent))
+    return _ProjectedRanges(launches, first, last)

@@ -11,8 +11,9 @@ import numpy as np
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.trace.ranges import parents
 from warpladder.data.arrays import Bools, Int64s, Places
+from warpladder.data.nesting import nearest
 
 #: The variants' samples, or all that was traced.
 Extent = Literal["samples", "all"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.limits import cpu_seconds
 from warpladder.data.arrays import NONE, Int64s
-from warpladder.data.nesting import Innermost, around, depths, order, parents
+from warpladder.data.nesting import Innermost, depths, nearest, order, parents
 
 
 def columns(*rows: tuple[int, ...]) -> list[Int64s]:
@@ -37,7 +37,7 @@ def test_depth_counts_the_ranges_above() -> None:
 
 def test_the_nearest_chosen_interval_may_be_the_one_itself() -> None:
     parent = np.array([NONE, 0, 1, 2, NONE])
-    assert around(parent, np.array([False, True, False, True, False])).tolist() == [NONE, 1, 1, 3, NONE]
+    assert nearest(parent, np.array([False, True, False, True, False])).tolist() == [NONE, 1, 1, 3, NONE]
 
 
 def test_without_intervals_none_is_found() -> None:

@@ -319,10 +319,8 @@ NVTX: Final[Rules] = {
     "Total Range Time (ns)": lambda run, row, shown: float(_lasted(run, row, shown).sum()),
     "Range Instances": lambda run, row, shown: len(_ranges(run, row, shown)),
     **_statistics("Proj ", _projected),
-    "Avg Range Lvl": lambda run, row, shown: _tenth(_ranges(run, row, shown)["depth"].mean()),
     "Total GPU Ops": None,
     "Avg GPU Ops": None,
-    "Avg Num Child": None,
 }
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 from warpladder.dashboard.core.traces import COPIES, MEMORY_OPERATIONS, Traces
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.lanes import BLOCK, Int32s, Lane, Lanes
-from warpladder.dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.trace.ranges import parents
 from warpladder.dashboard.trace.samples import is_of_measurement, of_the_measurement
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s, lookup
+from warpladder.data.nesting import nearest
 
 #: Approximate limit of rectangles and bars in a window, over all lanes.
 MOST_DRAWN: Final = 12_000

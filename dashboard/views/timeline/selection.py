@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
 from warpladder.dashboard.trace.operators import INTERNAL, MODULE
-from warpladder.dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.trace.ranges import parents
 from warpladder.dashboard.views.timeline.query import NAME, OPERATIONS, Highlight, by_table, ranges_of, text_of
 from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, lookup, union_lengths
+from warpladder.data.nesting import nearest
 from warpladder.errors import Error
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]

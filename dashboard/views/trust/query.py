@@ -16,10 +16,10 @@ from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.numbers import format_half_width
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
-from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
 from warpladder.data.arrays import NONE, Floats, lookup
 from warpladder.data.names import Source
+from warpladder.data.nesting import nearest
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 from warpladder.data.words import counted, first_of
 

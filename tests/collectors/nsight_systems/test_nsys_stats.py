@@ -34,6 +34,8 @@ SUMMARIES: Final = (
 )
 #: Columns that a newer version prints beside those of 2023.4, by version.
 ADDED: Final[dict[str, set[str]]] = {"nsight-systems-2023.4": set(), "nsight-systems-2025.3": set()}
+#: Columns that the page leaves out.
+LEFT_OUT: Final = ("Avg Range Lvl", "Avg Num Child")
 RANGE_HEADINGS: Final = ("Range", "NVTX Range")
 
 Row = tuple[str, ...]
@@ -90,7 +92,7 @@ def sorted_by(summary: str, headings: list[str]) -> Callable[[Row], tuple[Any, .
 def stored(capture: Path, summary: str) -> tuple[list[str], list[Row]]:
     with (capture / f"{summary}.csv").open(newline="", encoding="utf-8") as file:
         headings, *rows = csv.reader(file)
-    kept = [name for name in headings if name not in ADDED[capture.parent.name]]
+    kept = [name for name in headings if name not in (*ADDED[capture.parent.name], *LEFT_OUT)]
     cells = [dict(zip(headings, row, strict=True)) for row in rows]
     if capture.parent.name == "nsight-systems-2025.3":
         cells = [

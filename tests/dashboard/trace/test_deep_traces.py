@@ -14,7 +14,6 @@ from tests.limits import cpu_seconds
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.trace import picked
-from warpladder.dashboard.trace import ranges as trace_ranges
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, build
 from warpladder.dashboard.ui.template import look
@@ -141,19 +140,6 @@ def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> No
     with cpu_seconds(MOST_SECONDS):
         lit = timeline_selection.belongs(traces, last)
     assert np.flatnonzero(lit.ranges).tolist() == list(range(depth + 1))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("run", ["closed"], indirect=True)
-def test_launches_are_projected_alike_by_parents_and_by_times(run: store.Run) -> None:
-    traces = load(run).traces
-    by_parents, by_times = trace_ranges._by_parents(traces), trace_ranges._by_times(traces)
-    assert by_parents.launches.tolist() == by_times.launches.tolist()
-    held = by_parents.launches > 0
-    for ours, theirs in zip(by_parents[1:], by_times[1:], strict=True):
-        assert ours[held].tolist() == theirs[held].tolist()
-    # Range 0 holds all, range 1 all but the first of the kernels.
-    assert by_parents.launches[:2].tolist() == [KERNELS + KERNELS // 10, KERNELS + KERNELS // 10 - 2]
 
 
 @pytest.mark.parametrize("run", ["closed"], indirect=True)

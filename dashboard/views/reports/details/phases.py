@@ -10,10 +10,11 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.ranges import nearest, parents, range_ns
+from warpladder.dashboard.trace.ranges import parents, range_ns
 from warpladder.dashboard.ui.bars import bars_of_shares
 from warpladder.dashboard.ui.template import Chart, Look, bold_name, samples, slug, text
 from warpladder.data.arrays import Int64s, lookup
+from warpladder.data.nesting import nearest
 
 #: The command that records a run with phases.
 RECORD: Final = "warpladder record mlp_training --collector nsight_systems"

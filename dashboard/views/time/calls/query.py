@@ -143,14 +143,14 @@ def _summed(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> t
     np.subtract.at(inside, at[opened + 1], 1)
     outside = np.sort(held.launch[np.cumsum(inside)[:-1] == 0])
     alone, owners = _threads(traces, kernels.of(outside), owners)
-    alone, count = alone * width + kernels.name[outside], len(owners.style) * width
-    parts, instances = [tally(alone, kernels.duration[outside], count)], [_counts(alone)]
+    alone = alone * width + kernels.name[outside]
+    parts, instances = [tally(alone, kernels.duration[outside])], [_counts(alone)]
     before = np.cumsum(at[opened + 1] - at[opened])
     for rows in np.split(opened, np.flatnonzero(np.diff(before // _PAIRS_AT_ONCE)) + 1) if len(opened) else ():
         window, kernel = trace_nesting.HeldLaunches(held.launch, at[rows], at[rows + 1]).pairs()
         group, n = owner[rows][window] * width + kernels.name[kernel], times[rows][window]
         once, duration = n == 1, kernels.duration[kernel]
-        parts += [tally(group[once], duration[once], count), Tally(group[~once], duration[~once], n[~once])]
+        parts += [tally(group[once], duration[once]), Tally(group[~once], duration[~once], n[~once])]
         instances.append(_counts(group))
     durations = Tally(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     order = np.lexsort((durations.value, durations.group))
@@ -274,7 +274,7 @@ def _rows(traces: Traces, name: str, extent: Extent) -> Int64s | slice:
 
 def _sizes(codes: npt.NDArray[Any], moved: Int64s, words: npt.NDArray[Any]) -> pd.DataFrame:
     """Sizes of copies, sets and migrations by kind, in MB with three decimals. Those whose size is not known are left out."""
-    sizes = describe(codes[moved != NONE], moved[moved != NONE], len(words))
+    sizes = describe(codes[moved != NONE], moved[moved != NONE])
     columns = {"total": "Total", "mean": "Avg", "median": "Med", "min": "Min", "max": "Max", "stddev": "StdDev"}
     # Rounded from the exact value of the binary fraction, as by C's printf.
     frame = pd.DataFrame(

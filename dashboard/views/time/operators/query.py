@@ -15,8 +15,9 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.describe import short_names
-from warpladder.dashboard.trace.operators import MODULE, Operators, read, roots
+from warpladder.dashboard.trace.operators import MODULE, Operators, read
 from warpladder.data.arrays import Bools, Int64s, lookup, numbered
+from warpladder.data.nesting import nearest
 
 #: What makes operators one row: their name, alone or with the shapes of their inputs, the modules or the range around them, or their stack.
 By = Literal["name", "shape", "module", "range", "stack"]
@@ -199,7 +200,7 @@ def _repeated(every: Operators, name: npt.NDArray[Any]) -> tuple[Int64s, Bools]:
     parent, has = every.parent, every.parent >= 0
     inner = np.bincount(parent[has], minlength=len(parent))
     again: Bools = has & (inner[parent] == 1) & (name[parent] == name)
-    return roots(parent, again), again
+    return nearest(parent, ~again), again
 
 
 def _groups(traces: Traces, every: Operators, by: By, root: Int64s) -> tuple[Int64s, dict[str, npt.NDArray[Any]]]:
@@ -283,6 +284,6 @@ def modules_of(stack: str) -> str:
 def _of_forward(traces: Traces, every: Operators, code: Int64s, texts: npt.NDArray[Any]) -> Int64s:
     """The codes, where an operator without a text has that of the operation whose gradient it or an operator around it computes."""
     forward = lookup(traces.numbers("operations", "operation_id"), traces.numbers("operations", "forward_id"))
-    linked = forward[roots(every.parent, forward < 0)]
+    linked = forward[nearest(every.parent, (forward >= 0) | (every.parent < 0))]
     without = (texts[code] == "") & (linked >= 0)
     return np.where(without, code[linked], code)

@@ -10,8 +10,9 @@ from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.cells import cells, is_trusted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
+from warpladder.dashboard.trace.ranges import labels, parents, range_ns
 from warpladder.data.arrays import NONE, Floats, Int64s, Intervals, lookup, numbered
+from warpladder.data.nesting import nearest
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
