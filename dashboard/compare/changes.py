@@ -458,7 +458,9 @@ _Judge = Callable[[Cell, Cell, bool], tuple[Judgement, int]]
 def _judge_of(a: Reading, b: Reading, equal: Sequence[Cell], options: Options, history: History | None) -> _Judge:
     if options.in_rounds:
         versions = InRounds(a, b, equal)
-        return lambda of_a, of_b, is_equal: versions.judge(of_a, of_b, options.smallest, equal=is_equal)
+        return lambda of_a, of_b, is_equal: versions.judge(
+            of_a, of_b, options.smallest, equal=is_equal, clock=_of_clock(a, of_a, of_b)
+        )
     if a.data.info["run_id"] == b.data.info["run_id"]:
         return lambda of_a, of_b, _: _within(a, b, of_a, of_b, options)
     return _between(a, b, options, history)
@@ -467,10 +469,14 @@ def _judge_of(a: Reading, b: Reading, equal: Sequence[Cell], options: Options, h
 def _within(a: Reading, b: Reading, before: Cell, after: Cell, options: Options) -> tuple[Judgement, int]:
     """Two cells of one run, compared round by round; and the samples of the smaller side."""
     ratio = paired_ratio(b.durations(after), a.durations(before))
-    of_clock = clock_ns(a.data, before.scope, before.cache) / min(before.median_ns.value, after.median_ns.value)
-    noise = max(a.noise(before), b.noise(after), 1 + of_clock)
+    noise = max(a.noise(before), b.noise(after), _of_clock(a, before, after))
     verdict = between_runs.judge(ratio.estimate, noise, options.smallest, n=ratio.n, equal=False)
     return Judgement(ratio.estimate, noise, verdict), ratio.n
+
+
+def _of_clock(a: Reading, before: Cell, after: Cell) -> float:
+    """The ratio up to which the clock of a run cannot tell two of its cells, at least 1."""
+    return 1 + clock_ns(a.data, before.scope, before.cache) / min(before.median_ns.value, after.median_ns.value)
 
 
 def _between(a: Reading, b: Reading, options: Options, history: History | None) -> _Judge:

@@ -47,8 +47,13 @@ class InRounds:
         ratios = self._b.durations(of_b) / self._a.durations(of_a)
         return np.log(ratios.dropna().to_numpy())
 
-    def judge(self, of_a: Cell, of_b: Cell, smallest: float, *, equal: bool) -> tuple[Judgement, int]:
-        """The verdict about a cell, and its rounds."""
+    def judge(self, of_a: Cell, of_b: Cell, smallest: float, *, equal: bool, clock: float = 1.0) -> tuple[Judgement, int]:
+        """The verdict about a cell, and its rounds.
+
+        Args:
+            smallest, equal: see `between_runs.judge`.
+            clock: the ratio up to which the clock cannot tell the two times: a share of the noise.
+        """
         logs = self._logs(of_a, of_b)
         if len(logs) < MIN_SAMPLES:
             return Judgement(Estimate.unknown(), math.nan, "unknown"), len(logs)
@@ -56,7 +61,7 @@ class InRounds:
         between = self._between_copies(of_b)
         below, above = (min(math.hypot(each, _HALF * between), MOST_LOG) for each in (middle - low, high - middle))
         ratio = Estimate(middle, middle - below, middle + above).map(math.exp)
-        noise = math.exp(min(tails_of(of_b.scope) * (below if middle > 0 else above), MOST_LOG))
+        noise = max(math.exp(min(tails_of(of_b.scope) * (below if middle > 0 else above), MOST_LOG)), clock)
         return Judgement(ratio, noise, between_runs.judge(ratio, noise, smallest, n=len(logs), equal=equal)), len(logs)
 
     def _between_copies(self, cell: Cell) -> float:

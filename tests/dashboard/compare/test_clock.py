@@ -8,6 +8,7 @@ from tests.dashboard.compare.test_changes import MINE, run
 from tests.dashboard.core.test_queries_cells import only, run_of, samples, variant, with_ceilings
 from warpladder.dashboard.compare.changes import Side, compare, sentence
 from warpladder.dashboard.compare.levels import medians
+from warpladder.dashboard.compare.versions import compare_in_rounds, other_version, own_version
 from warpladder.dashboard.compare.winners import best_per_case
 from warpladder.dashboard.core.cell import Timing, records
 from warpladder.dashboard.core.intervals import UNMEASURED_NS
@@ -98,3 +99,13 @@ def test_two_traces_are_judged() -> None:
     found = compare(Side(by(run("a", {}), "cupti")), Side(by(run("b", {MINE: 2.0}, source="two"), "nsight_systems")))
     assert [change.variant for change in found.changes if change.verdict == "slower"] == [MINE]
     assert [fact.warning for fact in found.facts if fact.what == "collector"] == [""]
+
+
+@pytest.mark.parametrize(("cache", "scatter_us", "verdict"), [("cold", 0.2, "tied"), ("cold", 0.05, "slower"), ("hot", 0.2, "slower")])
+def test_two_versions_in_the_same_rounds_differ_by_what_the_events_can_tell(cache: str, scatter_us: float, verdict: str) -> None:
+    times = [*samples("v01_a@main", [2000] * 12, cache=cache), *samples("v01_a", [2100] * 12, cache=cache)]
+    data = by(run_of([variant("v01_a@main"), variant("v01_a")], times), "cuda_events")
+    data = with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: scatter_us})
+    data = replace(data, info={**data.info, "command": "warpladder record bench.py --against main"})
+    (change,) = compare_in_rounds(own_version(data), other_version(data)).changes
+    assert change.verdict == verdict and change.ratio.value == pytest.approx(1.05)
