@@ -101,8 +101,12 @@ def test_two_traces_are_judged() -> None:
     assert [fact.warning for fact in found.facts if fact.what == "collector"] == [""]
 
 
-@pytest.mark.parametrize(("cache", "scatter_us", "verdict"), [("cold", 0.2, "tied"), ("cold", 0.05, "slower"), ("hot", 0.2, "slower")])
-def test_two_versions_in_the_same_rounds_differ_by_what_the_events_can_tell(cache: str, scatter_us: float, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("cache", "scatter_us", "verdict"), [("cold", 0.2, "tied"), ("cold", 0.05, "slower"), ("hot", 0.2, "slower")]
+)
+def test_two_versions_in_the_same_rounds_differ_by_what_the_events_can_tell(
+    cache: str, scatter_us: float, verdict: str
+) -> None:
     times = [*samples("v01_a@main", [2000] * 12, cache=cache), *samples("v01_a", [2100] * 12, cache=cache)]
     data = by(run_of([variant("v01_a@main"), variant("v01_a")], times), "cuda_events")
     data = with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: scatter_us})
