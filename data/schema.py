@@ -59,7 +59,13 @@ MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_
 _TWIN = integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1)
 #: The state of the GPU beside a measurement.
 _STATE = (
-    integer("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
+    integer(
+        "sm_clock_mhz",
+        "SM clock that NVML tells beside the sample; at the power limit the GPU may hold a lower one",
+        "MHz",
+        bits=32,
+        nullable=True,
+    ),
     integer("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
     real("power_w", "GPU power draw", "W", nullable=True),
     integer("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
@@ -271,6 +277,16 @@ ENERGY = Table(
             "execution_ns", "time of one execution in the loop, the mean between the two readings", "ns", least=1e-3, most=FAR
         ),
         real("idle_w", "power of the GPU without work, before the first loop of the process", "W", least=0, most=1e6),
+        real(
+            "held_clock_mhz",
+            "mean SM clock between the two readings: cycles over time of every multiprocessor, which kernels in the loop read; null where "
+            "that is not known",
+            "MHz",
+            nullable=True,
+            later=True,
+            least=0,
+            most=1e6,
+        ),
         *_STATE,
     ),
     (*CELL_KEY, "twin", "round"),

@@ -48,6 +48,7 @@ class Energy:
         idle_w: power of the device without work, in W.
         starved: the device ran out of work in the loop, because the host queued it late.
         beside: other processes that used the device, with their numbers.
+        held_clock_mhz: mean clock of the multiprocessors between the readings; None if it is not known.
     """
 
     energy_mj: int
@@ -56,11 +57,12 @@ class Energy:
     idle_w: float
     starved: bool = False
     beside: tuple[str, ...] = ()
+    held_clock_mhz: float | None = None
 
     @property
-    def columns(self) -> dict[str, float]:
+    def columns(self) -> dict[str, float | None]:
         """Columns of table `energy`."""
-        names = ("energy_mj", "duration_ns", "execution_ns", "idle_w")
+        names = ("energy_mj", "duration_ns", "execution_ns", "idle_w", "held_clock_mhz")
         return {name: getattr(self, name) for name in names}
 
 

@@ -75,7 +75,7 @@ class CudaDevice:
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
         timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
         self._timing = load(
-            compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty", "wait_ns"), self.arch)
+            compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty", "read_clocks", "wait_ns"), self.arch)
         )
         fingerprint = CudaVariant("fingerprint", "fingerprint", "ceiling", source=_KERNELS / "fingerprint.cu")
         self._fingerprint = load(compile_variant(fingerprint, ("fingerprint",), self.arch))["fingerprint"]
@@ -185,6 +185,11 @@ class CudaDevice:
     def new_prints(self, count: int) -> Array:
         """Return `count` zeros, for `add_fingerprint`."""
         return cupy.zeros(count, cupy.uint64)
+
+    def read_clocks(self, into: Array) -> None:
+        """Enqueue a kernel that reads the cycles and nanoseconds of each multiprocessor, a row of `into` of 64 bits each. The row of one that
+        runs no block stays as it is."""
+        self._timing["read_clocks"]((self.sm_count,), (1,), (into,))
 
     def wait(self) -> None:
         """Wait for all work on the device, in every stream."""

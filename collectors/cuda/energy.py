@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, Protocol
 
+import numpy as np
+
 from warpladder.collectors.core.bench import Energy
 
 #: Seconds of a loop before the first reading, in which the power reaches that of the loop, and the least seconds between two readings.
@@ -45,6 +47,20 @@ class Loop(Protocol):
     def execution_ns(self, first: int, last: int) -> float:
         """Mean time of an execution between two marks, in ns."""
         ...
+
+    def held_clock_mhz(self, first: int, last: int) -> float | None:
+        """Mean clock of the multiprocessors between two marks; None if it is not known."""
+        ...
+
+
+def mean_clock_mhz(first: np.ndarray, last: np.ndarray) -> float | None:
+    """Mean clock of the multiprocessors between two readings, each with a row of cycles and nanoseconds for every multiprocessor.
+
+    A multiprocessor that a reading lacks has a row of zeros there, and is left out. None if all are.
+    """
+    read = (first > 0).all(axis=1) & (last > 0).all(axis=1)
+    cycles, ns = (last[read] - first[read]).sum(axis=0).tolist()
+    return 1e3 * cycles / ns if ns else None
 
 
 @dataclass(frozen=True)
@@ -88,8 +104,11 @@ class Meter:
             self._sleep(POLL_S)
         first, last = self._stretch(LEAST_S, loop.advance)
         execution_ns = loop.execution_ns(first.mark, last.mark)
+        clock_mhz = loop.held_clock_mhz(first.mark, last.mark)
         duration_ns = last.time_ns - first.time_ns
-        return Energy(last.energy_mj - first.energy_mj, duration_ns, execution_ns, idle_w, loop.starved)
+        return Energy(
+            last.energy_mj - first.energy_mj, duration_ns, execution_ns, idle_w, loop.starved, held_clock_mhz=clock_mhz
+        )
 
     def _stretch(self, seconds: float, advance: Callable[[], int]) -> tuple[_Update, _Update]:
         """Two updates of the counter, so many seconds and one mark apart at least."""

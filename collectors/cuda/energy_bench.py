@@ -8,8 +8,8 @@ from typing import Any, Final
 import cupy
 
 from warpladder.collectors.core.bench import Failed, Operation, Pass, Reading, Unavailable
-from warpladder.collectors.cuda.device import current_device
-from warpladder.collectors.cuda.energy import EnergyError, Meter
+from warpladder.collectors.cuda.device import CudaDevice, current_device
+from warpladder.collectors.cuda.energy import EnergyError, Meter, mean_clock_mhz
 from warpladder.collectors.cuda.events import CudaBench
 from warpladder.collectors.cuda.operation import HOT, CudaOperation
 from warpladder.workloads.api import Params, Variant
@@ -20,6 +20,8 @@ _CHUNK_NS: Final = 5_000_000
 _AHEAD_NS: Final = 100_000_000
 #: Loops of a reading: a host that was away once is there again.
 _MOST_LOOPS: Final = 3
+#: Marks whose readings of the clocks are kept, which at 5 ms are those of 20 s.
+_KEPT: Final = 4096
 
 
 class EnergyBench(CudaBench):
@@ -50,7 +52,7 @@ class EnergyBench(CudaBench):
             self._make_batch(operation)
         try:
             for _ in range(_MOST_LOOPS):
-                energy = self._meter.energy(_BatchLoop(self.device.stream, operation), self._idle_w)
+                energy = self._meter.energy(_BatchLoop(self.device, operation), self._idle_w)
                 if not energy.starved:
                     break
         except EnergyError as error:
@@ -74,15 +76,18 @@ def _meter() -> tuple[Meter, float]:
 
 
 class _BatchLoop:
-    """Queues batches of an operation, so that the device always has some; an event is the mark after each chunk of them."""
+    """Queues batches of an operation, so that the device always has some; an event and a reading of the clocks are the mark after each
+    chunk of them."""
 
-    def __init__(self, stream: Any, operation: CudaOperation) -> None:
-        self._stream, self._replay = stream, operation.replay
+    def __init__(self, device: CudaDevice, operation: CudaOperation) -> None:
+        self._device, self._replay = device, operation.replay
         batch_ns = operation.batch * operation.once_ns
         self._replays = max(1, round(_CHUNK_NS / batch_ns))
         self._ahead = 1 + math.ceil(_AHEAD_NS / (self._replays * batch_ns))
         self._executions = self._replays * operation.batch
-        self._marks = [self._mark()]
+        self._clocks = cupy.zeros((_KEPT, device.sm_count, 2), cupy.uint64)
+        self._marks: list[Any] = []
+        self._mark()
         self._passed = 0
         self.starved = False
 
@@ -94,14 +99,21 @@ class _BatchLoop:
         for _ in range(self._passed + self._ahead - last):
             for _ in range(self._replays):
                 self._replay()
-            self._marks.append(self._mark())
+            self._mark()
         return self._passed
 
     def execution_ns(self, first: int, last: int) -> float:
         milliseconds = cupy.cuda.get_elapsed_time(self._marks[first], self._marks[last])
         return float(milliseconds * 1e6 / ((last - first) * self._executions))
 
-    def _mark(self) -> Any:
+    def held_clock_mhz(self, first: int, last: int) -> float | None:
+        if len(self._marks) - first > _KEPT:
+            return None
+        with self._device.aside():  # the loop stays at work
+            return mean_clock_mhz(*(self._clocks[mark % _KEPT].get() for mark in (first, last)))
+
+    def _mark(self) -> None:
+        self._device.read_clocks(self._clocks[len(self._marks) % _KEPT])
         event = cupy.cuda.Event()
-        event.record(self._stream)
-        return event
+        event.record(self._device.stream)
+        self._marks.append(event)

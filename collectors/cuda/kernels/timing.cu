@@ -39,6 +39,15 @@ extern "C" __global__ void hold_stream(volatile unsigned* flags, unsigned long l
 // Does nothing: what is measured of it is the launch, and the events around it.
 extern "C" __global__ void empty() {}
 
+// Cycles and nanoseconds of each multiprocessor, by its number. Two readings give the mean clock in between.
+extern "C" __global__ void read_clocks(ulonglong2* of_multiprocessors) {
+    unsigned number;
+    unsigned long long ns;
+    asm volatile("mov.u32 %0, %smid;" : "=r"(number));
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    if (number < gridDim.x) of_multiprocessors[number] = make_ulonglong2(clock64(), ns);
+}
+
 // Takes ns, to the resolution of the GPU's timer: a kernel whose length is known without events.
 extern "C" __global__ void wait_ns(unsigned long long ns) {
     unsigned long long started, now;

@@ -75,6 +75,7 @@ class FakeLoop:
     """Executions that take `execution_ns` at `watts`, from when it is made until `end`."""
 
     starved = False
+    clock_mhz = 1410.0
 
     def __init__(self, gpu: FakeGpu, watts: float, execution_ns: float) -> None:
         self._gpu, self._execution_ns = gpu, execution_ns
@@ -88,6 +89,10 @@ class FakeLoop:
     def execution_ns(self, first: int, last: int) -> float:
         assert last > first >= 0
         return self._execution_ns
+
+    def held_clock_mhz(self, first: int, last: int) -> float:
+        assert last > first >= 0
+        return self.clock_mhz
 
     def end(self) -> None:
         self._gpu.work_w = None

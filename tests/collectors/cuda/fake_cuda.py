@@ -56,7 +56,9 @@ class FakeArray:
         self.values = np.zeros(shape, dtype) if values is None else np.array(values, dtype)
         self.data = FakePointer(self, 16 * hash(name), self)
 
-    def __getitem__(self, rows: slice) -> "FakeArray":
+    def __getitem__(self, rows: slice | int) -> "FakeArray":
+        if isinstance(rows, int):
+            return FakeArray(self.log, self.shape[1:], self.dtype, self.name)
         part = FakeArray(self.log, (len(range(*rows.indices(self.shape[0]))), *self.shape[1:]), self.dtype, self.name)
         part.data = self.data + (rows.start or 0) * self.nbytes // self.shape[0]
         return part

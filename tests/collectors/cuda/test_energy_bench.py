@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -23,9 +24,11 @@ NAME = "warpladder.collectors.cuda.gpu_state"
 
 
 class QueuedGpu(FakeGpu):
-    """A made GPU that draws power while its queue holds work."""
+    """A made GPU that draws power while its queue holds work, and lowers its clock from 1,980 to 1,410 MHz after `BOOST_S`."""
 
+    BOOST_S = 0.2
     ends_s = 0.0
+    stream, sm_count = "the stream", 2
 
     def enqueue(self, seconds: float) -> None:
         self.ends_s = max(self.now_s, self.ends_s) + seconds
@@ -39,6 +42,19 @@ class QueuedGpu(FakeGpu):
 
     def event(self) -> "_Event":
         return _Event(self)
+
+    def read_clocks(self, into: np.ndarray) -> None:
+        at_s = max(self.now_s, self.ends_s)
+        cycles = 1.98e9 * min(at_s, self.BOOST_S) + 1.41e9 * max(at_s - self.BOOST_S, 0)
+        into[:] = [(1 + round(cycles), 1 + round(at_s * 1e9))] * self.sm_count
+
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+class _OnDevice(np.ndarray):
+    def get(self) -> np.ndarray:
+        return np.asarray(self)
 
 
 class _Event:
@@ -59,13 +75,14 @@ def looped(monkeypatch: pytest.MonkeyPatch, gpu: QueuedGpu, *, batch: int, execu
     """A loop of batches, each of which the host needs `host_s` to queue."""
     bench = install(monkeypatch, [], "energy_bench")
     monkeypatch.setattr(bench.cupy.cuda, "Event", gpu.event)
+    monkeypatch.setattr(bench.cupy, "zeros", lambda shape, dtype: np.zeros(shape, dtype).view(_OnDevice))
     monkeypatch.setattr(bench.cupy.cuda, "get_elapsed_time", lambda first, last: (last.at_s - first.at_s) * 1e3)
 
     def replay() -> None:
         gpu.sleep(host_s)
         gpu.enqueue(batch * execution_s)
 
-    return bench._BatchLoop("the stream", SimpleNamespace(replay=replay, batch=batch, once_ns=execution_s * 1e9))
+    return bench._BatchLoop(gpu, SimpleNamespace(replay=replay, batch=batch, once_ns=execution_s * 1e9))
 
 
 @pytest.mark.parametrize(("batch", "execution_s"), [(64, 2e-6), (1, 372e-6), (1, 0.08)])
@@ -80,6 +97,14 @@ def test_a_loop_keeps_the_device_at_work_and_knows_the_time_of_an_execution(
     assert energy.energy_mj / energy.duration_ns * 1e6 == pytest.approx(WATTS, rel=0.003)
     left_s = gpu.ends_s - gpu.now_s
     assert 0 < left_s < 0.11 + 2.1 * batch * execution_s, "a few chunks are left, which the bench waits for"
+    assert energy.held_clock_mhz == pytest.approx(1410, abs=0.1), "without what came before the first reading of the counter"
+
+
+def test_a_loop_that_outlasts_the_readings_of_the_clocks_has_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = QueuedGpu(0.1, noise=0)
+    loop = looped(monkeypatch, gpu, batch=1, execution_s=372e-6)
+    monkeypatch.setitem(type(loop)._mark.__globals__, "_KEPT", 64)
+    assert Meter(gpu.read_mj, gpu.clock_ns, gpu.sleep).energy(loop, IDLE_W).held_clock_mhz is None
 
 
 def test_a_counter_that_is_slow_to_read_leaves_no_gap_in_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,8 @@ def test_identical_code_differs_by_at_most_1_percent_and_3_percent_more_work_is_
     assert by_variant["energy_noise"].iloc[0] < 1.01, seen
     assert by_variant.loc["v03_more_work", "energy_ratio"] == pytest.approx(1.03, abs=0.01), seen
     assert (by_variant["loop_w"] > by_variant["idle_w"]).all(), seen
+    clocks = data.energy["held_clock_mhz"]
+    assert clocks.between(100, 5000).all() and clocks.max() < 1.1 * clocks.min(), f"{clocks.tolist()}{seen}"
 
 
 def test_the_kernels_of_known_work_compile() -> None:
