@@ -115,7 +115,7 @@ def of_ceilings(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[Fact]:
 def of_clocks(a_mhz: float, b_mhz: float) -> Iterator[Fact]:
     """The median SM clocks where they differ by more than 2 %; null where a run has none."""
     if not pd.isna(a_mhz) and not pd.isna(b_mhz) and abs(b_mhz / a_mhz - 1) > _WORTH_A_WARNING:
-        yield Fact("SM clock, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
+        yield Fact("SM clock by NVML, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
 
 
 def value_text(value: Any) -> str:

@@ -305,6 +305,7 @@ ENERGY_COLUMNS: Final = (
     "energy_noise",
     "loop_ns",
     "loop_w",
+    "loop_mhz",
     "idle_w",
 )
 #: Verdicts of a time, and the same of an energy.
@@ -330,7 +331,7 @@ def energies(data: RunData) -> pd.DataFrame:
         - `energy_mj`, `energy_mj_low`, `energy_mj_high`, `energy_n`: median energy of an execution, its interval, and the repetitions;
         - `per_watt` and its ends, `per_watt_unit`: the operations of the case for each joule, in GFLOP/s/W; of a case without operations,
           and of a ceiling, its least bytes, in GB/s/W; null where the energy is not above idle;
-        - `loop_ns`, `loop_w`: medians of the time of an execution in the loop, and of the power there;
+        - `loop_ns`, `loop_w`, `loop_mhz`: medians of the time of an execution in the loop, and of the power and the clock held there;
         - `idle_w`: median of the idle power.
     """
     rows = data.energy[data.energy["twin"] == 0]
@@ -340,7 +341,8 @@ def energies(data: RunData) -> pd.DataFrame:
     ordered = rows["mj"].to_numpy(dtype=float)[np.argsort(groups.ngroup().to_numpy(), kind="stable")]
     ends = grouped_median_intervals(ordered, n)
     names = dict(zip(("median", "low", "high"), Estimate.names("energy_mj"), strict=True))
-    frame = groups[["execution_ns", "loop_w", "idle_w"]].median().rename(columns={"execution_ns": "loop_ns"}).reset_index()
+    names_of = {"execution_ns": "loop_ns", "loop_w": "loop_w", "held_clock_mhz": "loop_mhz", "idle_w": "idle_w"}
+    frame = groups[list(names_of)].median().rename(columns=names_of).reset_index()
     frame = frame.assign(energy_n=n, **{names[end]: figures for end, figures in ends.items()})
     return _with_rates(frame, data)
 
@@ -360,9 +362,20 @@ def _with_rates(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
 def energy_rounds(data: RunData, workload: str, case: str) -> dict[Entry, "pd.Series[float]"]:
     """The energies of an execution in mJ by round, of every entry of a case, also of the baseline's twin."""
-    rows = data.energy[(data.energy["workload"] == workload) & (data.energy["case"] == case)]
-    by_entry: Any = rows.assign(mj=millijoules(rows)).groupby(["variant", "config", "twin"], observed=True, sort=False)
-    return {Entry(variant, config, 1, int(twin)): group.set_index("round")["mj"] for (variant, config, twin), group in by_entry}
+    return _by_round(data.energy.assign(mj=millijoules(data.energy)), workload, case, "mj")
+
+
+def loop_times(data: RunData, workload: str, case: str) -> CaseTimes:
+    """The times of an execution in the loops of a case."""
+    return CaseTimes(_by_round(data.energy, workload, case, "execution_ns"), frozenset())
+
+
+def _by_round(energy: pd.DataFrame, workload: str, case: str, column: str) -> dict[Entry, "pd.Series[float]"]:
+    rows = energy[(energy["workload"] == workload) & (energy["case"] == case)]
+    by_entry: Any = rows.groupby(["variant", "config", "twin"], observed=True, sort=False)
+    return {
+        Entry(variant, config, 1, int(twin)): group.set_index("round")[column] for (variant, config, twin), group in by_entry
+    }
 
 
 def add_energy(frame: pd.DataFrame, data: RunData, workload: str, case: str) -> pd.DataFrame:

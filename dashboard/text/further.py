@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare import sustained
 from warpladder.dashboard.compare.within_run import energies, energies_of_case, metered_cases
 from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
@@ -18,6 +19,7 @@ from warpladder.dashboard.core.numbers import (
     format_duration,
     format_energy,
     format_estimate,
+    format_loop,
     format_percent,
     format_rate,
     format_ratio,
@@ -28,7 +30,9 @@ from warpladder.dashboard.ui.text import plain_table
 from warpladder.dashboard.views.devices.gpus.query import scaling, timings
 
 #: The columns of `energies` that stand beside the best variant.
-_COLUMNS: Final = [*Estimate.names("energy_mj"), "energy_n", *Estimate.names("per_watt"), "per_watt_unit"]
+_COLUMNS: Final = [
+    *Estimate.names("energy_mj"), "energy_n", *Estimate.names("per_watt"), "per_watt_unit", "loop_ns", "loop_w", "loop_mhz",
+]  # fmt: skip
 
 
 def _below(tables: Iterable[list[str]]) -> list[str]:
@@ -91,7 +95,7 @@ def _on_ranks(row: Mapping[Any, Any]) -> str:
 
 
 def energy(data: RunData, *, every: bool = False) -> list[str]:
-    """For each workload with energy a table of what an execution takes, the least first."""
+    """For each workload with energy a table of what an execution takes, the least first, and `sustained.remarks`."""
     cases = ((name, case) for name in data.workloads for case in _chosen(metered_cases(data, name), every))
     return _below(_energy_of(data, *each) for each in cases)
 
@@ -104,6 +108,7 @@ def _energy_of(data: RunData, workload: str, case: str) -> list[str]:
     return [
         f"{workload} {case}: energy above {frame['idle_w'].median():.0f} W idle{copies}",
         *plain_table(headings, [_energy_line(row) for row in frame.to_dict("records")]),
+        *(f"  {remark}" for remark in sustained.remarks(data, workload, case)),
     ]
 
 
@@ -116,7 +121,7 @@ def _energy_line(row: Mapping[Any, Any]) -> tuple[str, ...]:
         format_estimate(Estimate.of(row, "energy_mj"), format_energy),
         format_rate(row["per_watt"], row["per_watt_unit"]),
         ITSELF if name == baseline else over,
-        f"{format_duration(row['loop_ns'])} at {row['loop_w']:.0f} W",
+        format_loop(row["loop_ns"], row["loop_w"], row["loop_mhz"]),
     )
 
 

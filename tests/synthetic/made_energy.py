@@ -11,6 +11,7 @@ from warpladder.data import store
 
 IDLE_W = 124.0
 LOOP_S = 1.05
+CLOCK_MHZ = 1755.0
 
 
 def millijoules(watts: float, execution_ns: float) -> float:
@@ -27,6 +28,7 @@ def rows(
     rounds: int = 6,
     noise: float = 0.002,
     seed: int = 0,
+    clocks_mhz: Mapping[str, float | None] = {},
 ) -> list[dict[str, Any]]:
     """Rows of `energy` of a case.
 
@@ -34,6 +36,7 @@ def rows(
         loops: watts in the loop and nanoseconds of an execution, by variant and config.
         baseline: the variant that has a twin.
         noise: standard deviation of the power of a loop, as a share of it.
+        clocks_mhz: clocks held, by variant; `CLOCK_MHZ` for others.
     """
     rng = np.random.default_rng(seed)
     entries = [(key, twin) for key in loops for twin in ((0, 1) if key[0] == baseline else (0,))]
@@ -49,7 +52,8 @@ def rows(
             "duration_ns": round(LOOP_S * 1e9),
             "execution_ns": loops[variant, config][1],
             "idle_w": IDLE_W,
-            "sm_clock_mhz": 1755,
+            "held_clock_mhz": clocks_mhz.get(variant, CLOCK_MHZ),
+            "sm_clock_mhz": 1965,
             "temperature_c": 51,
             "power_w": loops[variant, config][0],
             "throttle_reasons": 0,

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--energy",
     is_flag=True,
-    help="Measure the energy of the fastest config of each variant too, in a further pass: loops of a second.",
+    help="Measure energy, power and the clock held of the fastest config of each variant too, in a further pass: loops of a second.",
 )
 @click.option(
     "--sanitize",

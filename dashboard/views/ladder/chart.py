@@ -18,6 +18,7 @@ from warpladder.dashboard.core.numbers import (
     format_error,
     format_estimate,
     format_half_width,
+    format_loop,
     format_over,
     format_percent,
     format_rate,
@@ -105,6 +106,7 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     shown = pd.concat([timed, failed]).sort_index()
     rows = records(_place(shown))
     with_samples = [row for row in rows if row.n]
+    first = with_samples[0]
     logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
     depth = rows[-1].y + 1.3
     figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
@@ -143,12 +145,12 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
         sentence(_passed(timed)),
         "Error: relative error (L2 norm) against float64." if mixed else "",
         _on_energy(next(row for row in rows if row.energy_mj.known)) if metered else "",
+        sentence(first.sustained),
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
-    first = with_samples[0]
     name = slug("ladder", first.workload, first.case, first.scope, first.cache)
-    shown_columns = frame if metered else frame.drop(columns=list(within_run.ENERGY_COLUMNS))
+    shown_columns = frame.drop(columns=["sustained", *(() if metered else within_run.ENERGY_COLUMNS)])
     return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
 
 
@@ -313,7 +315,7 @@ def _of_energy(row: Cell) -> list[tuple[str, str]]:
     if row.energy_ratio.known:
         over = f"{format_estimate(row.energy_ratio, format_ratio)}, {row.energy_verdict}"
         figures.append((f"energy over {row.baseline}", over))
-    return [*figures, ("in the loop", f"{format_duration(row.loop_ns)} at {row.loop_w:.0f} W")]
+    return [*figures, ("in the loop", format_loop(row.loop_ns, row.loop_w, row.loop_mhz))]
 
 
 def _groups(rows: list[Cell], look: Look) -> tuple[_Items, _Items]:

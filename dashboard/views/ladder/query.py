@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from warpladder.dashboard.compare import sustained
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, add_energy, precisions, with_gains, with_speedups
 from warpladder.dashboard.core import why
 from warpladder.dashboard.core.cell import ROLE_ORDER, Entry, Timing
@@ -21,7 +22,8 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
         Rows of `cells.best_config` with the columns of `within_run.with_speedups`, `add_energy` and `with_gains`, and
 
         - `beats`, `ties`: tuples of the variants of `leaders` than which it is faster, and of those than which it is not known to be slower
-          or faster.
+          or faster;
+        - `sustained`: `sustained.remarks` of the case, in every row.
     """
     every = cells(data)
     best = best_config(select(every, workload, case, timing))
@@ -30,7 +32,8 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
     frame = add_energy(with_speedups(data, workload, timing, frame), data, workload, case)
     frame = with_gains(data, workload, case, timing, frame)
-    return _against_leaders(data, workload, case, timing, frame)
+    frame = _against_leaders(data, workload, case, timing, frame)
+    return frame.assign(sustained=". ".join(sustained.remarks(data, workload, case)))
 
 
 #: Variant, config, and median in nanoseconds.

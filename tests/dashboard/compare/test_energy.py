@@ -14,7 +14,7 @@ from tests.synthetic.made_runs import row, run_row, write_tables
 from tests.synthetic.made_sweeps import add
 from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.numbers import format_energy, format_rate
+from warpladder.dashboard.core.numbers import format_energy, format_loop, format_rate
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.ui.template import look
@@ -53,7 +53,7 @@ def test_an_execution_takes_the_energy_above_idle_of_its_time(tmp_path: Path) ->
     assert [found[name] for name in Estimate.names("energy_mj")] == [pytest.approx(500, rel=1e-5)] * 3
     assert (found["per_watt"], found["per_watt_unit"]) == (pytest.approx(2, rel=1e-5), "GFLOP/s/W")
     assert (found["energy_n"], found["loop_ns"], found["idle_w"]) == (6, 1e6, 124)
-    assert found["loop_w"] == pytest.approx(624, rel=1e-5)
+    assert (found["loop_w"], found["loop_mhz"]) == (pytest.approx(624, rel=1e-5), made_energy.CLOCK_MHZ)
 
 
 def test_a_case_without_operations_has_its_bytes_a_watt(tmp_path: Path) -> None:
@@ -94,6 +94,11 @@ def test_energies_have_three_digits_and_a_unit(mj: float, text: str) -> None:
     assert format_energy(mj) == text
 
 
+def test_an_execution_in_a_loop_has_its_power_and_the_clock_where_it_is_known() -> None:
+    assert format_loop(372_000, 698.7, 1410.3) == "372 µs at 699 W and 1,410 MHz"
+    assert format_loop(372_000, 698.7, float("nan")) == "372 µs at 699 W"
+
+
 def test_rates_a_watt_have_the_prefixes_of_rates() -> None:
     assert (format_rate(642.1, "GFLOP/s/W"), format_rate(0.0421, "GB/s/W")) == ("642 GFLOP/s/W", "42.1 MB/s/W")
 
@@ -121,7 +126,8 @@ def test_the_ladder_has_a_column_of_energy_where_the_run_has_it(data: RunData) -
     assert "Energy: of an execution, repeated with a hot L2, above 124 W idle; median of 6 loops; two copies" in drawn.note
     assert {"energy_mj", "energy_mj_low", "per_watt", "energy_verdict"} <= set(drawn.data.columns)
     hovers = [trace.hovertext for trace in drawn.figure.data]
-    assert any("energy over v01_naive" in each and "GFLOP/s/W" in each for each in hovers)
+    assert any("energy over v01_naive" in each and "GFLOP/s/W" in each and " W and 1,755 MHz" in each for each in hovers)
+    assert "sustained" not in drawn.data.columns
 
 
 @pytest.mark.thorough
@@ -143,12 +149,13 @@ def test_the_ladder_of_some_variants_keeps_their_energy(data: RunData) -> None:
 def test_the_summary_prints_energies_and_its_files_have_those_of_the_best(data: RunData, folder: Path) -> None:
     text = summary.terminal(data, 0, sizes=False, every=False)
     assert "conv2d n=8192: energy above 124 W idle; two copies of the baseline differ by" in text
-    assert "the baseline itself" in text and text.count("energy above") == 1
+    assert "the baseline itself" in text and text.count("energy above") == 1 and " W and 1,755 MHz" in text
     assert summary.terminal(data, 0, sizes=False, every=True).count("energy above") == 5
     rows = json.loads(summary.render(summary.figures(data), "json"))
     of_best = {each["workload"]: each["energy_mj"] for each in rows}
     values = within_run.energies_of_case(data, "conv2d", "n=8192").set_index("variant")
     assert of_best == {"tensor_transpose": None, "conv2d": pytest.approx(values.loc["v04_sliding", "energy_mj"])}
+    assert {each["workload"]: each["loop_mhz"] for each in rows} == {"tensor_transpose": None, "conv2d": 1755}
     without = load(store.open_run(folder / "without"))
     assert "energy" not in summary.terminal(without, 0, sizes=False, every=True)
     assert not [name for name in summary.figures(without).columns if "energy" in name]

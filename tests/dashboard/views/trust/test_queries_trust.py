@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.dashboard.core.test_queries_cells import run_of
+from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.trust import chart
 from warpladder.dashboard.views.trust import query as trust
 
 
@@ -34,6 +36,12 @@ def test_findings_about_the_run_keep_each_text() -> None:
     assert found[["variant", "cells", "text"]].to_numpy().tolist() == [
         ["", 2, "w/n=1: 3 of 30\nw/n=2: 5 of 30"], ["v01_a", 1, "15 of 30"],
     ]  # fmt: skip
+
+
+def test_the_clock_beside_a_sample_is_called_that_of_nvml() -> None:
+    data = run_of([variant("v01_a")], samples("v01_a", range(100, 110), sm_clock_mhz=1965, temperature_c=41))
+    figure = chart.samples_over_rounds(data.samples, look(data)).figure
+    assert "NVML: 1965 MHz, 41 °C" in figure.data[0].hovertext[0]
 
 
 def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
