@@ -61,7 +61,7 @@ _TWIN = integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=
 _STATE = (
     integer(
         "sm_clock_mhz",
-        "SM clock that NVML tells beside the sample; at the power limit the GPU may hold a lower one",
+        "SM clock that NVML tells beside the sample; the GPU may hold a lower one under load",
         "MHz",
         bits=32,
         nullable=True,
