@@ -29,7 +29,7 @@ from warpladder.dashboard.compare.levels import (
 )
 from warpladder.dashboard.compare.levels import ratio as ratio_of
 from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.intervals import MIN_SAMPLES, MOST_LOG
+from warpladder.dashboard.core.intervals import MIN_SAMPLES, MOST_LOG, is_single
 from warpladder.data import store
 from warpladder.data.arrays import Bools, Floats
 
@@ -156,17 +156,21 @@ class EqualCode:
 
 
 def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int, *, quiet: bool = False) -> EqualCode:
-    """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out.
+    """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out. Of runs
+    without any source, as imports are, all cells.
 
     Args:
         quiet: by the lower quartiles.
     """
+    with_sources = before.has_sources and after.has_sources
     levels = [each.levels.quiet if quiet and each.levels.quiet else each.levels for each in (before, after)]
     of_before = {cell: row for row, cell in enumerate(before.cells) if timing_group(cell) == (timing, gpus)}
     every = [
         (cell, of_before[cell], row)
         for row, cell in enumerate(after.cells)
-        if cell in of_before and before.sources.get(cell.variant, "") == after.sources.get(cell.variant, "")
+        if cell in of_before
+        and (source := before.source(cell.variant)) == after.source(cell.variant)
+        and (source or not with_sources)
     ]
     first, second = (np.array([each[side] for each in every], dtype=np.int64) for side in (1, 2))
     far = moved(levels[0].logs[first], levels[1].logs[second])
@@ -238,7 +242,8 @@ class Pair:
 
     Args:
         machine: the noise between other runs of the machine.
-        absolute: judge the times as they are, not relative to the unchanged variants.
+        absolute: judge the times as they are, not relative to the unchanged variants. Runs without sources are judged so, because nothing
+            tells which of their variants are unchanged.
     """
 
     def __init__(
@@ -251,12 +256,14 @@ class Pair:
         *,
         absolute: bool = False,
     ) -> None:
+        absolute = absolute or not (before.has_sources and after.has_sources)
         self._moved = equal_code(before, after, timing, gpus)
         self._equal = self._moved if absolute else self._moved.relative
         self._seen_by_host = not absolute and timing.scope != _OF_DEVICE
         self._quiet_moved = equal_code(before, after, timing, gpus, quiet=True) if self._seen_by_host else self._moved
         self._quiet = self._quiet_moved.relative
         self._machine, self._runs, self._absolute = machine, frozenset((before.run_id, after.run_id)), absolute
+        self._clock_ns = max(before.scatter_ns, after.scatter_ns) if is_single(timing.scope, timing.cache) else 0.0
 
     def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judgement:
         """The verdict about a cell.
@@ -278,11 +285,13 @@ class Pair:
             shared=self._absolute and equal,
         )
         tails = _HEAVY_TAILS if self._absolute else tails_of(cell.scope)
+        of_clock = 1 + self._clock_ns / math.exp(min(before.log, after.log)) if self._clock_ns else 1.0
 
         def judged(before: Level, after: Level, shift: float, between: Spread) -> Judgement:
             """The verdict about two levels, without a shift that is not NaN."""
             after = after if math.isnan(shift) else after.moved(-shift)
             ratio, noise = ratio_and_noise(before, after, between, tails)
+            noise = max(noise, of_clock)  # NaN where it is not known
             verdict = judge(ratio, noise, smallest, n=min(before.n, after.n), equal=equal)
             return Judgement(ratio, noise, verdict, math.exp(shift))
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare import between_runs
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict, slowness
-from warpladder.dashboard.compare.differences import Fact, facts, value_text
+from warpladder.dashboard.compare.differences import Fact, facts, of_precisions, value_text
 from warpladder.dashboard.compare.in_rounds import InRounds
 from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
 from warpladder.dashboard.compare.within_run import clock_ns
@@ -144,7 +144,7 @@ class Options:
         match: `config` compares equal configs; `best` compares the fastest config of each side.
         smallest: smallest effect of interest, a fraction: smaller differences are `tied`.
         absolute: judge the times as they are, not relative to the unchanged variants of their case.
-        any_device: compare although the GPUs differ.
+        any_device: compare although the GPUs differ, or without a GPU the processors.
         partial: B recorded a part of A: a cell without a result is not lost.
         in_rounds: the sides are two versions of a file that one run measured in the same rounds.
     """
@@ -228,7 +228,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         history: what other runs of the machine measured. It is called for workloads whose two runs do not determine the noise.
 
     Raises:
-        NotComparable: no cell is in both and none is lost, or the GPUs differ and `options.any_device` is False.
+        NotComparable: no cell is in both and none is lost, or the devices differ and `options.any_device` is False.
     """
     _refuse_other_devices(a, b, options)
     before, after = reading(a.data), reading(b.data)
@@ -251,7 +251,9 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
             + (f"A has the scopes {scopes}" if where else "`warpladder summary RUN` shows the workloads and cases of a run")
         )
     judged = _changes(before, after, [(of_a[key], of_b[key]) for key in shared], options, history)
-    differences = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
+    cells_compared = ((each.workload, each.of_a[0], each.variant) for each in judged)
+    every = (*facts(a.data, b.data), *of_precisions(cells_compared, a.data, b.data), *_of_unchanged(judged, a, b))
+    differences = sorted(every, key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
         (each.workload, each.case, name_on(each.variant, each.config, each.gpus), Timing(each.scope, each.cache))
@@ -259,6 +261,28 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         if key not in of_a
     )
     return Comparison(tuple(differences), tuple(sources), judged, lost, new)
+
+
+#: From this factor on, less 1, what the unchanged variants have in common is told.
+_SHARED: Final = 0.05
+
+
+def _of_unchanged(changes: Sequence[Change], a: Side, b: Side) -> Iterator[Fact]:
+    """What the unchanged variants of each workload tell about two runs: that all of them take longer or less long, which no ratio shows; or
+    that there are none, so that nothing tells a slower machine from slower code."""
+    if a.data.info["run_id"] == b.data.info["run_id"]:
+        return
+    for workload in dict.fromkeys(each.workload for each in changes):
+        own = [each for each in changes if each.workload == workload]
+        shifts = [each.shift for each in own if not math.isnan(each.shift)]
+        shift = statistics.median(shifts) if shifts else 1.0
+        if abs(math.log(shift)) > math.log1p(_SHARED):
+            words = "left out of the ratios; --absolute judges times as they are"
+            yield Fact(f"time of the unchanged variants of {workload}", "1", f"{shift:.2f}", words)
+        if not any(each.equal_code for each in own) and any(each.verdict in ("slower", "faster") for each in own):
+            yield Fact(
+                f"unchanged variants of {workload}", "none", "none", "another clock or a busy machine looks like other code"
+            )
 
 
 def _lost(a: Side, b: Side, cells_of_a: Iterable[Cell], options: Options) -> list[LostCell]:
@@ -307,7 +331,7 @@ def _became_undone(before: Reading, after: Reading, of_a: Cell, of_b: Cell) -> b
 
 
 def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
-    if a.data.info["device_name"] != b.data.info["device_name"] and not options.any_device:
+    if a.data.device != b.data.device and not options.any_device:
         raise NotComparable(
             f"{_title(a)} was recorded on {a.data.device}, {_title(b)} on {b.data.device}; "
             "record both on one device, or add --any-device"

@@ -1,7 +1,7 @@
 """The differences between two recordings apart from their times: the machine, its software, and the demands on the variants."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,15 +11,17 @@ from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import REFERENCE, TOLERANCE, Asked, Ceiling
+from warpladder.data.words import first_of
 
 #: Clocks and ceilings that differ by more than this are worth a warning.
 _WORTH_A_WARNING: Final = 0.02
+_MOST_NAMED: Final = 3
 #: Columns of table `run` -> their words, and why a difference makes a comparison unfair; empty where it does not.
 _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
     "device_name": ("GPU", "different GPUs"),
     "device_count": ("number of GPUs", ""),
     "cpu_name": ("processor", ""),
-    "cpu_threads": ("threads of the processor", ""),
+    "cpu_threads": ("threads of the processor", "functions on several threads take other times"),
     "collector": ("collector", "device times of CUDA events and of a trace are not judged against each other"),
     "collector_version": ("version of the collector", ""),
     "driver_version": ("driver", "the driver compiles and launches"),
@@ -48,8 +50,9 @@ class Fact:
 
     @property
     def text(self) -> str:
-        """`driver: 570.86 → 575.51 (the driver compiles and launches)`."""
-        return f"{self.what}: {self.a or NOTHING} → {self.b or NOTHING}" + (f" ({self.warning})" if self.warning else "")
+        """`driver: 570.86 → 575.51 (the driver compiles and launches)`; the value once where both have the same."""
+        values = self.a if self.a == self.b else f"{self.a or NOTHING} → {self.b or NOTHING}"
+        return f"{self.what}: {values}" + (f" ({self.warning})" if self.warning else "")
 
 
 def facts(a: RunData, b: RunData) -> Iterator[Fact]:
@@ -81,6 +84,45 @@ def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
             if of_a != of_b:
                 what = f"{column.removesuffix('_sha256')} of {workload}"
                 yield Fact(what, f"source {of_a[:8]}", f"source {of_b[:8]}", words, asked)
+    yield from _of_work(cases)
+
+
+#: Columns of table `cases` that tell how much work a case is -> their words.
+_OF_CASE: Final = {"min_bytes": "bytes", "flops": "operations", "passes": "passes"}
+
+
+def _of_work(cases: pd.DataFrame) -> Iterator[Fact]:
+    """The cases of the same name whose work differs, the first of each workload.
+
+    Args:
+        cases: of both runs, side by side.
+    """
+    for column, words in _OF_CASE.items():
+        if f"{column}_a" not in cases:  # of a version, which is measured with the inputs of the other one
+            continue
+        other = cases[cases[f"{column}_a"] != cases[f"{column}_b"]].drop_duplicates("workload")
+        for workload, case, of_a, of_b in other[["workload", "case", f"{column}_a", f"{column}_b"]].itertuples(
+            index=False, name=None
+        ):
+            before, after = (f"{value:,}" for value in (of_a, of_b))
+            yield Fact(f"{words} of {workload} {case}", before, after, "the case has other work under the same name")
+
+
+def of_precisions(cells: Iterable[tuple[str, str, str]], a: RunData, b: RunData) -> Iterator[Fact]:
+    """The variants whose precision differs.
+
+    Args:
+        cells: workload, variant of A and variant of B of the cells that are compared.
+    """
+    of_a, of_b = (data.variants.set_index(["workload", "variant"])["precision"].to_dict() for data in (a, b))
+    found: dict[tuple[str, str, str], dict[str, None]] = {}
+    for workload, before, after in cells:
+        pair = str(of_a[workload, before]), str(of_b[workload, after])
+        if pair[0] != pair[1]:
+            found.setdefault((workload, *pair), {})[after] = None
+    for (workload, of_before, of_after), names in found.items():
+        what = f"precision of {workload} {first_of(names, _MOST_NAMED)}"
+        yield Fact(what, of_before, of_after, "the results have other digits")
 
 
 def other_tolerance(of: str, of_a: float, of_b: float) -> Fact:

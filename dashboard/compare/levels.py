@@ -16,7 +16,7 @@ import pyarrow as pa
 from warpladder.dashboard.compare.within_run import CaseTimes
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing
-from warpladder.dashboard.core.cells import cells, in_timing
+from warpladder.dashboard.core.cells import cells, in_timing, measured
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
@@ -371,6 +371,7 @@ class Medians:
         clock_mhz: median SM clock of the samples; NaN where it is not known.
         failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for cells of
             `cells` whose work was not done.
+        scatter_ns: see `intervals.scatter_ns`.
     """
 
     run_id: str
@@ -381,6 +382,15 @@ class Medians:
     cases: Mapping[str, tuple[int, str]]
     clock_mhz: float
     failed: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    scatter_ns: float = 0.0
+
+    @cached_property
+    def has_sources(self) -> bool:
+        """Whether the source of any variant is known."""
+        return any(self.sources.values())
+
+    def source(self, variant: str) -> str:
+        return self.sources.get(variant, "")
 
     @cached_property
     def places(self) -> Mapping[TimedCell, int]:
@@ -405,7 +415,8 @@ def medians(run: store.Run, workload: str) -> Medians:
     bad = {cell: status for cell, status in statuses.items() if status != "ok"}
     cells, of_cells, figures = _medians(samples, bad)
     single = np.array([intervals.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
-    error_ns = intervals.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
+    ceilings = dict(_rows(run.arrow("ceilings", ["name", "value"])))
+    error_ns = intervals.error_ns(run.info["collector"], ceilings)
     figures[:, 1], figures[:, 2] = intervals.widened(figures[:, 1], figures[:, 2], error_ns, single)
     cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], filters))}
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
@@ -419,6 +430,7 @@ def medians(run: store.Run, workload: str) -> Medians:
         float(np.median(clocks)) if len(clocks) else float("nan"),
         {cell: status for cell, status in bad.items() if status != "skipped"}
         | dict.fromkeys(_not_done(run, workload, statuses), "distrusted"),
+        intervals.scatter_ns(run.info["collector"], ceilings),
     )
 
 
@@ -502,7 +514,7 @@ class Reading:
 
     def source(self, cell: Cell) -> str:
         """Hash of the source of a cell's variant; empty where no source was recorded."""
-        return self.medians(cell.workload).sources.get(cell.variant, "")
+        return self.medians(cell.workload).source(cell.variant)
 
     def medians(self, workload: str, timing: Timing | None = None) -> Medians:
         """The medians of a workload, as `levels.medians` reads them, including the samples that ranks took together.
@@ -536,6 +548,7 @@ def _medians_of(data: RunData, workload: str, timing: Timing | None) -> Medians:
         dict(zip(variants["variant"], variants["source_sha256"].fillna(""), strict=True)),
         {},
         float("nan"),
+        scatter_ns=intervals.scatter_ns(data.info["collector"], measured(data)),
     )
 
 

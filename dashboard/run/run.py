@@ -138,11 +138,11 @@ class Run:
             match: `config` for equal configs, `best` for the fastest config of each run.
             smallest: smaller differences, as a fraction, are `tied`.
             absolute: judge the times as they are, not relative to the unchanged variants of their case.
-            any_device: compare although the GPUs differ.
+            any_device: compare although the GPUs differ, or without a GPU the processors.
             partial: B recorded a part of A: a cell without a result is not lost.
 
         Raises:
-            RunError: no cell is in both runs, or they are of different GPUs.
+            RunError: no cell is in both runs, or they are of different devices.
             StoreError: there is no such run.
         """
         from warpladder.dashboard.compare.between_runs import Recordings

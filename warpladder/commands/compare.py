@@ -24,7 +24,7 @@ _NAMES: Final = {"job": "a job", "trace": "an import of one trace", "cells": "a 
 @click.argument("b", metavar="B")
 @gate_options()
 @click.option("--absolute", is_flag=True, help="Judge the times as they are, not relative to the unchanged variants.")
-@click.option("--any-device", is_flag=True, help="Compare although the GPUs differ.")
+@click.option("--any-device", is_flag=True, help="Compare although the GPUs differ, or without a GPU the processors.")
 @click.option("--partial", is_flag=True, help="B recorded a part of A: a cell without a row in its results is not lost.")
 @format_option("comparison", formats.COMPARISONS)
 @data_dirs_option

@@ -12,7 +12,7 @@ import pytest
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from warpladder.dashboard.compare import levels
 from warpladder.dashboard.compare.between_runs import EqualCode, Spread
-from warpladder.dashboard.compare.changes import NotComparable, Options, Side, compare, sentence
+from warpladder.dashboard.compare.changes import NotComparable, Options, Side, compare, sentence, unseen
 from warpladder.dashboard.compare.levels import Level, Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
 
@@ -180,6 +180,14 @@ def test_equal_code_whose_time_differs_has_drifted() -> None:
     assert verdicts(*unknown)[MINE] == "slower"
 
 
+def test_where_no_source_was_recorded_a_common_slowdown_is_no_shift() -> None:
+    """All of them took 1.3 times as long, and were tied with differences below 1 % invisible."""
+    sides = [run("a", {}), run("b", dict.fromkeys((*OTHERS, MINE), 1.3))]
+    found = compare(*(Side(replace(side, variants=side.variants.assign(source_sha256=""))) for side in sides))
+    assert len(unseen(found.changes, None)) == 11
+    assert [change.ratio.value for change in found.changes] == pytest.approx([1.3] * 11, rel=2e-3)
+
+
 def recordings(times: Sequence[float], names: Sequence[str] = (OTHERS[0],)) -> list[Medians]:
     """Runs of one machine, each with all variants as many times slower."""
     every = [run(f"h{place}", dict.fromkeys(names, by)) for place, by in enumerate(times)]
@@ -212,6 +220,9 @@ def test_a_drift_of_every_cell_is_a_shift_and_no_change() -> None:
     found = compare(Side(run("a", {})), Side(run("b", dict.fromkeys((*OTHERS, MINE), 1.1), source="two")))
     assert {change.verdict for change in found.changes} == {"tied"}
     assert [change.shift for change in found.changes] == pytest.approx([1.1] * 11, rel=2e-3)
+    assert [fact.text for fact in found.facts] == [
+        "time of the unchanged variants of w: 1 → 1.10 (left out of the ratios; --absolute judges times as they are)"
+    ]
 
 
 def test_a_shift_that_the_unchanged_variants_share_is_taken_out() -> None:
@@ -243,6 +254,26 @@ def test_other_devices_and_other_cells_are_not_comparable() -> None:
     assert verdicts(run("a", {}), other, Options(any_device=True))
     with pytest.raises(NotComparable, match="no cell of scope end_to_end in common; A has the scopes device"):
         compare(Side(run("a", {})), Side(run("b", {})), Options(scope="end_to_end"))
+
+
+def test_runs_without_a_gpu_are_not_comparable_on_other_processors() -> None:
+    sides = [Side(run(name, {}, device_name="", cpu_name=name)) for name in ("a", "b")]
+    with pytest.raises(NotComparable, match=r"a was recorded on a, b on b; .* --any-device"):
+        compare(*sides)
+    assert compare(*sides, Options(any_device=True)).facts[0].text == "processor: a → b"
+
+
+def test_what_makes_two_runs_answer_other_questions_is_told() -> None:
+    """A faster variant in another precision, a case of the same name with more work, and a pair of runs without an unchanged variant."""
+    a, b = few("a", {}, "one"), few("b", {MINE: 0.5}, "two")
+    work = b.cases.assign(min_bytes=2 * b.cases["min_bytes"])
+    tf32 = b.variants.assign(precision=b.variants["precision"].mask(b.variants["variant"] == MINE, "tf32"))
+    only = replace(in_three(b), samples=in_three(b).samples[lambda rows: rows["variant"] == MINE], cases=work, variants=tf32)
+    assert [fact.text for fact in compare(Side(in_three(a)), Side(only)).facts] == [
+        "bytes of w n=1: 100 → 200 (the case has other work under the same name)",
+        f"precision of w {MINE}: fp32 → tf32 (the results have other digits)",
+        "unchanged variants of w: none (another clock or a busy machine looks like other code)",
+    ]
 
 
 def test_a_run_whose_samples_are_gone_is_named() -> None:
@@ -347,10 +378,10 @@ def test_the_noise_of_two_variants_of_two_runs_is_that_of_equal_code_in_both() -
     for run_id, late in (("a", 1000), ("b", 1002)):
         rows = [row for other in OTHERS for row in samples(other, [late + step for step in range(8)])]
         rows += samples(MINE, [late * 103 // 100 + step for step in range(8)])
-        made = run_of([variant(name) for name in (*OTHERS, MINE)], rows)
+        made = run_of([variant(name, source_sha256=name) for name in (*OTHERS, MINE)], rows)
         sides.append(replace(made, info={**made.info, "run_id": run_id}))
     (change,) = compare(Side(sides[0], OTHERS[0]), Side(sides[1], MINE)).changes
-    assert change.same_source and change.noise < 1.01
+    assert not change.same_source and change.noise < 1.01
     assert (change.verdict, change.shift) == ("slower", pytest.approx(1.002, abs=1e-3))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.dashboard.compare.test_changes import MINE, run
 from tests.dashboard.core.test_queries_cells import only, run_of, samples, variant, with_ceilings
-from warpladder.dashboard.compare.changes import Side, compare, sentence
+from warpladder.dashboard.compare.changes import Options, Side, compare, sentence
 from warpladder.dashboard.compare.levels import medians
 from warpladder.dashboard.compare.versions import compare_in_rounds, other_version, own_version
 from warpladder.dashboard.compare.winners import best_per_case
@@ -82,6 +82,21 @@ def test_variants_that_the_events_cannot_tell_apart_are_tied(
     assert change.verdict == expected
     shipped = ship.contest(data, "w", Timing("device", cache), "fp32")
     assert len({place.group for place in shipped.ranking}) == (1 if expected == "tied" else 2)
+
+
+@pytest.mark.parametrize("in_rounds", [False, True])
+@pytest.mark.parametrize(("ns", "expected"), [(2090, "tied"), (2110, "slower")])
+def test_runs_and_versions_that_the_events_cannot_tell_apart_are_tied(in_rounds: bool, ns: int, expected: str) -> None:
+    """Equal samples have no scatter, whatever the clock could tell."""
+    sides = []
+    for run_id, each in (("a", 2000), ("b", ns)):
+        names = {"v01_a": each, **dict.fromkeys(("v02_b", "v03_c", "v04_d"), 3000)}
+        rows = [row for name, time in names.items() for row in samples(name, [time] * 9)]
+        data = run_of([variant(name, source_sha256=run_id if name == "v01_a" else name) for name in names], rows)
+        data = with_ceilings(by(data, "cuda_events"), {Ceiling.EVENT_UNCERTAINTY: 0.1})
+        sides.append(Side(replace(data, info={**data.info, "run_id": run_id})))
+    found = compare(*sides, Options(in_rounds=in_rounds))
+    assert {each.variant: each.verdict for each in found.changes}["v01_a"] == expected
 
 
 @pytest.mark.slow
