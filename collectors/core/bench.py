@@ -214,6 +214,10 @@ class BenchCommunicator(Communicator, Protocol):
         """Return the maximum over all ranks, so that all ranks continue with the same number."""
         ...
 
+    def of_all(self, value: Any) -> list[Any]:
+        """Return the values that all ranks have passed, by rank."""
+        ...
+
 
 class OneProcess(Alone):
     """The communicator of a single process."""
@@ -223,6 +227,9 @@ class OneProcess(Alone):
 
     def largest(self, value: int) -> int:
         return value
+
+    def of_all(self, value: Any) -> list[Any]:
+        return [value]
 
 
 ONE_PROCESS = OneProcess()

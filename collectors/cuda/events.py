@@ -27,7 +27,7 @@ from warpladder.collectors.core.bench import (
 )
 from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.core.verify import ErrorsOnDevice, overwrite, poison, poison_free_memory
-from warpladder.collectors.cuda import parameters
+from warpladder.collectors.cuda import parameters, peer_memory
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import CompiledModule, compile_variant
@@ -139,7 +139,8 @@ class CudaBench:
         parts = plan_parts(self._workload, self._case, variant, config)
         module, loaded = self._loaded(variant, kernel_names(steps, parts))
         parameters.check(launches, module)
-        scratch = make_scratch(variant.scratch(self._case, config))
+        declared = variant.scratch(self._case, config)
+        scratch = {**make_scratch(declared), **peer_memory.shared(launches, declared, self.communicator)}
         buffers = {**self.inputs, **self.outputs, **scratch}
         streams, allreduces = bound_steps(steps, loaded, buffers, self.communicator, self.device.stream)
         kernels = [module.kernels[launch.kernel] for launch in launches]

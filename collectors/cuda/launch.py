@@ -10,12 +10,13 @@ from cupy.cuda.function import Module
 
 from warpladder.collectors.core.bench import Unavailable
 from warpladder.collectors.core.verify import poison
+from warpladder.collectors.cuda import peer_memory
 from warpladder.collectors.cuda.compiler import CompiledModule
 from warpladder.collectors.cuda.early import bind_early
 from warpladder.collectors.cuda.tensor_maps import encode
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffer, Buffers, Launch, TensorMap
-from warpladder.workloads.declare.launches import RowsOf
+from warpladder.workloads.declare.launches import PeerMemory, RowsOf
 
 _STATIC_SHARED: Final = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -40,8 +41,8 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
     arguments = tuple(_argument(value, buffers) for value in launch.args)
     if launch.dynamic_shared_bytes:
         _allow_shared(launch, function)
-    # A tensor map has an address and keeps no memory alive; the default argument does.
-    mapped = [buffers[value.buffer] for value in launch.args if isinstance(value, TensorMap)]
+    # A structure with an address keeps no memory alive; the default argument does.
+    mapped = [buffers[value.buffer] for value in launch.args if isinstance(value, TensorMap | PeerMemory)]
 
     if launch.early:
         early = bind_early(launch, function.ptr, arguments)
@@ -109,6 +110,8 @@ def _argument(value: Any, buffers: Mapping[str, Array]) -> Any:
     if isinstance(value, TensorMap):
         array = buffers[value.buffer]
         return encode(value, array.shape, array.data.ptr, array.dtype.name)
+    if isinstance(value, PeerMemory):
+        return peer_memory.argument(buffers[value.buffer])
     if isinstance(value, RowsOf):
         return buffers[value.buffer][value.first : value.first + value.count]
     return buffers[value] if isinstance(value, str) else value

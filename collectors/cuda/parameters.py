@@ -10,9 +10,11 @@ import numpy as np
 from warpladder.collectors.cuda.compiler import CompiledModule
 from warpladder.data.words import counted
 from warpladder.workloads.api import Launch, TensorMap, WorkloadError
+from warpladder.workloads.declare.launches import PeerMemory
 
 _POINTER_BYTES: Final = 8
 _TENSOR_MAP_BYTES: Final = 128
+_PEER_MEMORY_BYTES: Final = 72
 _KINDS: Final = {"f": "a floating-point number", "u": "an integer or a pointer", "": "a value"}
 #: Type of a parameter in PTX, such as `.u32`, and its elements where it is a structure. Source: PTX ISA, Kernel Function Parameters.
 _PARAMETER: Final = re.compile(r"\.([busf])(\d+)\b[^\[]*(?:\[(\d+)\])?")
@@ -73,6 +75,8 @@ def check(launches: Iterable[Launch], module: CompiledModule) -> None:
 def _argument(value: Any) -> Parameter:
     if isinstance(value, TensorMap):
         return Parameter(_TENSOR_MAP_BYTES)
+    if isinstance(value, PeerMemory):
+        return Parameter(_PEER_MEMORY_BYTES)
     if isinstance(value, np.ndarray):  # a structure
         return Parameter(value.nbytes)
     if isinstance(value, np.generic):

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from warpladder.collectors.core.plan import Plan
 from warpladder.workloads.api import Buffer, Case, CudaVariant, Params, Step, TensorMap, Workload
-from warpladder.workloads.declare.launches import AllReduce, RowsOf
+from warpladder.workloads.declare.launches import AllReduce, PeerMemory, RowsOf
 
 _EVERY_ROW: Final = 1 << 62
 
@@ -46,7 +46,7 @@ def rows_taken(step: Step) -> tuple[RowsOf, ...]:
     values = step.buffers if isinstance(step, AllReduce) else step.args
     rows = []
     for value in values:
-        if isinstance(value, TensorMap):
+        if isinstance(value, TensorMap | PeerMemory):
             value = value.buffer
         if isinstance(value, RowsOf | str):
             rows.append(value if isinstance(value, RowsOf) else RowsOf(value, 0, _EVERY_ROW))

@@ -18,7 +18,7 @@ from warpladder.workloads.api import (
     Workload,
     WorkloadError,
 )
-from warpladder.workloads.declare.launches import AllReduce, RowsOf
+from warpladder.workloads.declare.launches import AllReduce, PeerMemory, RowsOf
 
 _ALIGNMENT_BYTES: Final = 256  # of an array that CUDA allocates
 
@@ -171,7 +171,7 @@ def _buffers_of(launch: Launch) -> list[str]:
 
 def _buffer_of(argument: Any) -> str:
     """Return the name of the buffer that an argument refers to; empty for a scalar."""
-    if isinstance(argument, TensorMap | RowsOf):
+    if isinstance(argument, TensorMap | RowsOf | PeerMemory):
         return argument.buffer
     return argument if isinstance(argument, str) else ""
 

@@ -24,6 +24,9 @@ class MpiCommunicator:
     def largest(self, value: int) -> int:
         return int(self._comm.allreduce(value, MPI.MAX))
 
+    def of_all(self, value: Any) -> list[Any]:
+        return list(self._comm.allgather(value))
+
     def broadcast(self, value: Any) -> Any:
         return self._comm.bcast(value)
 

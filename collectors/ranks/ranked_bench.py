@@ -215,7 +215,7 @@ class RankedBench:
         parts: Sequence[Part] = workload.shares(case, ranks.size)
         self._rows = [rows_of(workload, part, {**declared_inputs, **declared}) for part in parts]
         self.inputs: Mapping[str, Array] = {}  # each rank holds its share
-        self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.dtype) for name, b in declared.items()}
+        self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.storage) for name, b in declared.items()}
         opened = [
             methodcaller("open", ref, case.name, rank, ranks.size, kind, share)
             for rank, share in enumerate(self._shares(inputs))

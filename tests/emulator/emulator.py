@@ -34,7 +34,7 @@ import pytest
 from tests.emulator.tensor_maps import argument_of_tensor_map
 from tests.emulator.translation import INCLUDES, EmulationError, translation_unit
 from warpladder.workloads.api import CudaVariant, Launch, TensorMap
-from warpladder.workloads.declare.launches import RowsOf
+from warpladder.workloads.declare.launches import PeerMemory, RowsOf
 
 Order = Literal["forward", "backward"]
 
@@ -54,6 +54,7 @@ _MAX_THREADS: Final = 1024
 _MAX_BLOCK: Final = (1024, 1024, 64)
 _MAX_GRID: Final = (2**31 - 1, 65535, 65535)
 _MAX_SHARED_BYTES: Final = 227 * 1024
+_PEER_MEMORY_BYTES: Final = 72  # of the kernel's parameter
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Program:
         inputs: Mapping[str, np.ndarray],
         outputs: Mapping[str, np.ndarray],
         order: Order = "forward",
+        rank: int = 0,
     ) -> None:
         """Run launches in turn; the outputs are overwritten in place.
 
@@ -78,6 +80,8 @@ class Program:
             inputs: by name, C-contiguous; read-only to the kernels.
             outputs: by name, C-contiguous; what they hold is what the kernels find in them.
             order: in which order threads and blocks run.
+            rank: of the ranks that share the case, if there are several: the memory of rank r by which they exchange is then an output named
+                after the scratch and `@r`.
 
         Raises:
             EmulationError: a launch that a GPU would refuse, or a fault.
@@ -88,13 +92,15 @@ class Program:
             with memory.open("wb") as file:
                 for array in buffers.values():
                     file.write(np.ascontiguousarray(array).tobytes())
-            self._execute(memory, self._job(launches, inputs, buffers), order)
+            self._execute(memory, self._job(launches, inputs, buffers, rank), order)
             offset = sum(array.nbytes for array in inputs.values())
             for name, array in outputs.items():
                 array[...] = np.fromfile(memory, array.dtype, array.size, offset=offset).reshape(array.shape)
                 offset += buffers[name].nbytes
 
-    def _job(self, launches: Sequence[Launch], inputs: Mapping[str, np.ndarray], buffers: Mapping[str, np.ndarray]) -> str:
+    def _job(
+        self, launches: Sequence[Launch], inputs: Mapping[str, np.ndarray], buffers: Mapping[str, np.ndarray], rank: int
+    ) -> str:
         number = {name: index for index, name in enumerate(buffers)}
         lines = [f"buffer {name} {int(name in inputs)} {array.nbytes}" for name, array in buffers.items()]
         lines += [f"constant {index} {number[name]}" for index, name in enumerate(self.variant.constants.values())]
@@ -108,7 +114,7 @@ class Program:
                     for word in (
                         *("launch", self.kernels.index(launch.kernel), *launch.grid, *launch.block),
                         *(launch.dynamic_shared_bytes, len(launch.args)),
-                        *(_argument(launch, value, number, buffers) for value in launch.args),
+                        *(_argument(launch, value, number, buffers, rank) for value in launch.args),
                     )
                 )
             )
@@ -206,7 +212,7 @@ def _compile(name: str, flags: Sequence[str], code: str, objects: Sequence[Path]
         partial.replace(target)
 
 
-def _argument(launch: Launch, value: object, number: Mapping[str, int], buffers: Mapping[str, np.ndarray]) -> str:
+def _argument(launch: Launch, value: object, number: Mapping[str, int], buffers: Mapping[str, np.ndarray], rank: int) -> str:
     if isinstance(value, str | RowsOf):
         name, first = (value, 0) if isinstance(value, str) else (value.buffer, value.first)
         if name not in number:
@@ -218,6 +224,9 @@ def _argument(launch: Launch, value: object, number: Mapping[str, int], buffers:
                 f"{launch.kernel}: tensor map of {value.buffer}, which is no buffer; known: {', '.join(number)}"
             )
         return argument_of_tensor_map(value, buffers[value.buffer], number[value.buffer])
+    if isinstance(value, PeerMemory):
+        of_ranks = [number[name] for name in buffers if name.startswith(f"{value.buffer}@")] or [number[value.buffer]]
+        return f"m {_PEER_MEMORY_BYTES} {'+'.join(map(str, (rank, *of_ranks)))}"
     if not isinstance(value, np.generic):
         raise EmulationError(
             f"{launch.kernel}: argument {value!r} is not a NumPy scalar; give it the parameter's type, e.g. np.int32"

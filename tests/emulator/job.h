@@ -24,6 +24,15 @@ inline void read_tensor_map(unsigned char* to, unsigned buffer_number) {
   std::memcpy(to, &map, sizeof map);
 }
 
+/// What a kernel takes as `const __grid_constant__ PeerMemory` of peer_memory.cuh. The words are "rank+buffer+buffer...", a buffer for each rank.
+inline void read_peer_memory(unsigned char* to, const char* words) {
+  struct { void* of[8]; int rank, ranks; } peers = {};
+  char* next;
+  for (peers.rank = std::strtoul(words, &next, 10); *next == '+' && peers.ranks < 8; peers.ranks++)
+    peers.of[peers.ranks] = buffers[std::strtoul(next + 1, &next, 10)].data;
+  std::memcpy(to, &peers, sizeof peers);
+}
+
 inline void read_launch(bool backward) {
   unsigned kernel_number, argument_count;
   std::size_t dynamic_shared_bytes;
@@ -42,13 +51,15 @@ inline void read_launch(bool backward) {
     std::size_t bytes;
     char digits[513];
     if (std::scanf(" %c %zu %512s", &kind, &bytes, digits) != 3) fail("the job has an argument that cannot be read");
-    const bool is_map = kind == 't';
-    if (is_map) kind = char(Kind::structure);
+    const bool is_map = kind == 't', is_peer_memory = kind == 'm';
+    if (is_map || is_peer_memory) kind = char(Kind::structure);
     if (kind != char(parameter.kind) || bytes != parameter.bytes)
       fail("%s: argument %u is '%c' of %zu bytes; the parameter is '%c' of %zu (p pointer, i integer, f floating, s structure)",
            kernel.name, i, kind, bytes, char(parameter.kind), parameter.bytes);
     if (is_map) {
       read_tensor_map(values[i].bytes, std::strtoul(digits, nullptr, 10));
+    } else if (is_peer_memory) {
+      read_peer_memory(values[i].bytes, digits);
     } else if (kind == 'p') {
       char* offset;  // number+bytes
       const auto* data = (const char*)buffers[std::strtoul(digits, &offset, 10)].data + std::strtoul(offset, nullptr, 10);

@@ -107,3 +107,7 @@ inline float tanh_approx(float x) { return std::tanh(x); }
 
 /// ld.global.nc.L2::256B: a load; what it prefetches has no effect here.
 template <class T> T load_with_256_bytes(const T* from) { return *from; }
+
+/// st.relaxed.sys and ld.relaxed.sys of four words: in the emulator ranks run one after another.
+inline void store_to_rank(uint4* to, uint4 words) { *to = words; }
+inline uint4 load_from_rank(const uint4* from) { return *from; }

@@ -105,6 +105,25 @@ class TensorMap:
     tf32: bool = False
 
 
+#: Ranks that a `PeerMemory` has room for.
+MOST_RANKS: Final = 8
+
+
+@dataclass(frozen=True)
+class PeerMemory:
+    """An argument through which a kernel writes into the memory of the other ranks that share the case. Their GPUs belong to one host.
+
+    The kernel's parameter is `const __grid_constant__ PeerMemory` of `workloads/peer_memory.cuh`, 72 bytes: where each rank has its memory, the
+    number of this rank, and the number of ranks; in a single process these are the scratch itself, 0 and 1. The memory of a rank is the scratch
+    once for each rank, the sender, in their order.
+
+    Attributes:
+        buffer: name of scratch that is `zeroed`. What an operation leaves there is what the next one finds.
+    """
+
+    buffer: str
+
+
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch.
@@ -113,8 +132,8 @@ class Launch:
         kernel: name expression of the kernel, e.g. `transpose<2, 1, 0>`, as NVRTC takes it.
         grid: blocks along x, y, z.
         block: threads along x, y, z.
-        args: inputs, outputs and scratch by name (`str`), as `RowsOf` or as `TensorMap`; scalars as NumPy scalars of the
-            parameter's type.
+        args: inputs, outputs and scratch by name (`str`), as `RowsOf`, `TensorMap` or `PeerMemory`; scalars as NumPy scalars of
+            the parameter's type.
         dynamic_shared_bytes: dynamic shared memory of a block.
         once: it writes the same for every `Part` of a case. In an overlapped operation only the first part launches it.
         early: it may start while the launch before it ends, once all blocks of that one have said `let_next_launch_start()` of

@@ -19,15 +19,15 @@ from warpladder.workloads.mlp_training.problem import BATCHES, ODD_BATCH, REGULA
 #: Weights that products take a copy of, and the names of the copies.
 COPIES: Final = {"w1": "w1_bf16", "w2": "w2_bf16"}
 #: Unit roundoff of BF16.
-_ROUNDOFF: Final = 2.0**-8
+ROUNDOFF: Final = 2.0**-8
 #: Values that PyTorch rounds to BF16 between a sample and an update: sums of both layers, the activation, the difference of the output and what
 #: it gives for the hidden unit, the gradient of the hidden unit; and the copy.
-_ROUNDINGS: Final = 7
+ROUNDINGS: Final = 7
 
 #: Relative L2 error of each output that passes; the update is as large as the weights. The errors of roundings are independent. One is the
 #: unit roundoff u at most, u / sqrt(3) in the root mean square where it is spread evenly, and so many are sqrt(n) times as large.
 #: NumPy rounds nothing but the copies.
-TOLERANCES: Final = {**TOLERANCE, "bf16": _ROUNDOFF * (_ROUNDINGS / 3) ** 0.5, "fp32": _ROUNDOFF / 3**0.5}
+TOLERANCES: Final = {**TOLERANCE, "bf16": ROUNDOFF * (ROUNDINGS / 3) ** 0.5, "fp32": ROUNDOFF / 3**0.5}
 
 
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:

@@ -24,6 +24,7 @@ _OURS = (
     "input_sets",
     "launch",
     "overlap",
+    "peer_memory",
     "pinned",
 )
 

@@ -8,13 +8,15 @@ import pytest
 from warpladder.collectors.cuda.compiler import CompiledKernel, CompiledModule, compile_variant
 from warpladder.collectors.cuda.parameters import check
 from warpladder.workloads.api import CudaVariant, Launch, TensorMap, WorkloadError
-from warpladder.workloads.declare.launches import RowsOf
+from warpladder.workloads.declare.launches import PeerMemory, RowsOf
 
 SOURCE = """
 struct Pair { int a; double b; };
 struct alignas(64) Map { char bytes[128]; };
+struct Peers { void* of[8]; int rank, ranks; };
 extern "C" __global__ void plain(const float* x, float* y, int n, float scale) { if (n) y[0] = x[0] * scale; }
 extern "C" __global__ void nothing() {}
+extern "C" __global__ void peers(const __grid_constant__ Peers peers) { *(int*)peers.of[0] = peers.rank; }
 template <int N> __global__ void every(
     float* y, Pair pair, const __grid_constant__ Map map, bool flag, unsigned char c, short s, long long q, double d) {
   y[0] = pair.b + map.bytes[3] + flag + c + s + q + d + N;
@@ -33,14 +35,16 @@ EVERY = (
 
 @pytest.fixture(scope="module")
 def module() -> CompiledModule:
-    return compile_variant(CudaVariant("k", "k", "rung", source=SOURCE), ("plain", "nothing", "every<3>"), "sm_90")
+    return compile_variant(CudaVariant("k", "k", "rung", source=SOURCE), ("plain", "nothing", "peers", "every<3>"), "sm_90")
 
 
 def launch(kernel: str, *arguments: Any) -> Launch:
     return Launch(kernel, (1, 1, 1), (32, 1, 1), arguments)
 
 
-@pytest.mark.parametrize(("kernel", "arguments"), [("plain", FITS), ("nothing", ()), ("every<3>", EVERY)])
+@pytest.mark.parametrize(
+    ("kernel", "arguments"), [("plain", FITS), ("nothing", ()), ("peers", (PeerMemory("x"),)), ("every<3>", EVERY)]
+)
 def test_arguments_of_every_type_fit(kernel: str, arguments: tuple[Any, ...], module: CompiledModule) -> None:
     check([launch(kernel, *arguments)], module)
 

@@ -227,16 +227,16 @@ def record(tmp_path: Path) -> Record:
 )
 def test_a_case_is_measured_by_one_process_and_by_several_ranks(several: tuple[int, ...], record: Record) -> None:
     wanted = Request(
-        ["gan_tconv", "mlp_data_parallel"],
+        ["gan_tconv", "mlp_data_parallel", "mlp_data_parallel_bf16"],
         cases=["images=4,channels=64", "batch=37"],
         variants=["numpy"],
         gpus=(1, *several),
     )
     run, _ = record(wanted)
     assert set(run.table("results")["status"]) == {"ok"}
-    assert list(run.table("results")["verified_elements"]) == [4 * 64 * 64 * 3, 795_010]
+    assert list(run.table("results")["verified_elements"]) == [4 * 64 * 64 * 3, 795_010, 795_010 + 794_000 + 37]
     averaged = run.table("samples").query("scope == 'phase:allreduce'")
-    assert set(averaged["workload"]) == {"mlp_data_parallel"}
+    assert set(averaged["workload"]) == {"mlp_data_parallel", "mlp_data_parallel_bf16"}
     ranks = {(gpus, rank) for gpus in several for rank in range(gpus)}
     assert set(zip(averaged["gpus"], averaged["rank"], strict=True)) == ranks
     results = run.table("results").query("workload == 'gan_tconv'").set_index("variant")
@@ -247,7 +247,7 @@ def test_a_case_is_measured_by_one_process_and_by_several_ranks(several: tuple[i
     assert (rounds["count"] == rounds["nunique"]).all()
     together = samples.query("gpus > 0").groupby(["variant", "gpus", "round"])["rank"].agg(list)
     assert all(found == list(range(gpus)) for (_, gpus, _), found in together.items())
-    assert len(run.table("cases")) == 2
+    assert len(run.table("cases")) == 3
 
 
 @pytest.fixture(scope="module")
