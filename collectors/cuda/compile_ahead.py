@@ -74,6 +74,7 @@ class RunOnce:
     Attributes:
         config: the values of its tunables, as text.
         mark: cache key of an entry that says that this job was done.
+        ranks: that share the case. The job runs the share of the first of them.
     """
 
     workload: str
@@ -82,6 +83,7 @@ class RunOnce:
     config: str
     case: str
     mark: str
+    ranks: int = 1
 
     @property
     def name(self) -> str:
@@ -131,12 +133,12 @@ def _jobs_of_cell(
     case = workload.case(planned.case)
     if variant.skip(case, config) is not None:
         return
+    shares = workload.shares if planned.gpus > 1 else None
     if isinstance(variant, CudaVariant):
-        shares = workload.shares if planned.gpus > 1 else None
         for share in [part.case for part in shares(case, planned.gpus)] if shares else [case]:
             yield from _kernels(workload, share, variant, config, architectures)
     elif type(planned.workload) is WorkloadRef and (  # which another process loads by its name and file
-        first := _first_call(workload, variant, case, config, architectures if libraries else ())
+        first := _first_call(workload, variant, case, config, architectures if libraries else (), planned.gpus if shares else 1)
     ):
         file = str(planned.workload.file or "")
         yield RunOnce(planned.workload.name, file, variant.name, format_params(config), *first)
@@ -151,21 +153,21 @@ def _rank(variant: Variant) -> int:
 
 
 def _first_call(
-    workload: Workload, variant: Variant, case: Case, config: Params, architectures: Sequence[str]
-) -> tuple[str, str] | None:
-    """For a variant that compiles at its first call, return the case to run it on and the cache key that marks it as done.
-    None if the variant compiles nothing, or the cache has the key.
+    workload: Workload, variant: Variant, case: Case, config: Params, architectures: Sequence[str], ranks: int
+) -> tuple[str, str, int] | None:
+    """For a variant that compiles at its first call, return the case to run it on, the cache key that marks it as done, and how many ranks
+    share the case. None if the variant compiles nothing, or the cache has the key.
     """
     least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes or 0)
     requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
-    on, targets = least, architectures
+    on, targets, sharing = least, architectures, 1
     if isinstance(variant, HostVariant) and "numba" in requires:  # the machine code depends on types, not on sizes
         versions = _versions("numba")
         targets = (cpu_name(), os.environ.get("NUMBA_CACHE_DIR", ""), *_place_and_time(variant.run))
     elif not (isinstance(variant, LibraryVariant) and architectures and requires):
         return None
     elif requires >= {*torch_bridge.COMPILER}:
-        on, versions = case, _versions("torch", "triton")
+        on, versions, sharing = case, _versions("torch", "triton"), ranks
     elif requires <= {"cupy", "cupyx"}:
         versions = _versions("cupy")
     elif isinstance(variant.prepare, type) and issubclass(variant.prepare, Stepwise) and bool(variant.prepare.caches):
@@ -173,8 +175,8 @@ def _first_call(
     else:
         return None
     cell = variant.name, format_params(config), on.name
-    mark = kernel_cache.key_of(_RUN_ONCE, workload.name, *cell, variant.source_sha256, targets, versions)
-    return None if kernel_cache.holds(mark) else (on.name, mark)
+    mark = kernel_cache.key_of(_RUN_ONCE, workload.name, *cell, str(sharing), variant.source_sha256, targets, versions)
+    return None if kernel_cache.holds(mark) else (on.name, mark, sharing)
 
 
 def _place_and_time(function: Callable[..., object]) -> tuple[str, str]:
@@ -326,7 +328,10 @@ def _do(job: Job, make_benches: MakeBenches) -> str:
             disassemble(module.cubin)  # here, since parsing takes one core seconds at the end of a recording
         else:
             workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
-            _run_once(workload, workload.case(job.case), workload.variant(job.variant), job.config, make_benches)
+            case = workload.case(job.case)
+            if job.ranks > 1 and workload.shares:
+                case = workload.shares(case, job.ranks)[0].case
+            _run_once(workload, case, workload.variant(job.variant), job.config, make_benches)
             kernel_cache.write(job.mark, {}, b"")
     return f"{sum(os.times()[:4]) - started_s:.2f} {job.name}"
 

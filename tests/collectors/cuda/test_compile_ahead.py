@@ -48,6 +48,21 @@ def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_
     assert [type(job) for job in compile_ahead.jobs_of(PLAN, [])] == [RunOnce]
 
 
+def test_what_depends_on_the_size_is_compiled_for_the_share_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_ahead, "_versions", lambda *modules: modules)
+    wanted = Request(["mlp_data_parallel_bf16"], cases=["batch=400"], variants=["torch_compile"], gpus=(1, 2))
+    jobs = [job for job in compile_ahead.jobs_of(make_plan(wanted), ["sm_90"]) if isinstance(job, RunOnce)]
+    assert [(job.config, job.case, job.ranks) for job in jobs] == [
+        (f"mode={mode}", "batch=400", ranks) for ranks in (1, 2) for mode in ("default", "max-autotune-no-cudagraphs")
+    ]
+    assert len({job.mark for job in jobs}) == 4
+    ran: list[str] = []
+    monkeypatch.setattr(compile_ahead, "_run_once", lambda workload, case, *others: ran.append(case.name))
+    for job in jobs[::2]:
+        compile_ahead._do(job, dict)
+    assert ran == ["batch=400", "batch=200,rate=32.0"]
+
+
 def test_what_two_versions_of_a_file_compile_at_their_first_call_waits_for_the_process_that_has_both() -> None:
     both = VersionsRef("conv2d", own=Version(Path("bench.py")), other=Version(Path("old", "bench.py")))
     plan = replace(PLAN, jobs=tuple(replace(job, workload=both) for job in PLAN.jobs))
