@@ -72,7 +72,6 @@ def _job(job: runs.NamedRun) -> None:
         ranks.gpus,
         ranks.idle_by_stream,
         ranks.without_profile,
-        stragglers.history,
         collectives.reasons,
     ):
         runs.ask(job, query)

@@ -27,9 +27,6 @@ MIGRATIONS: Final = {"unified_h2d": "migration to the device", "unified_d2h": "m
 MEMORY_OPERATIONS: Final = {**COPIES, "memset": "memset", **MIGRATIONS}
 #: Beginnings of the names of calls -> the API that has them.
 _APIS: Final = {"hip": "HIP", "cu": "CUDA", "ur": "Unified Runtime", "ze": "Level Zero"}
-#: Distinct numbers below this are found by a table with one byte for each.
-MOST_MARKS: Final = 1 << 28
-_MARK_BITS: Final = 22
 
 
 class Traces:
@@ -98,18 +95,17 @@ class Traces:
         return values
 
     def find(self, table: str, column: str, numbers: Int64s, *others: str) -> tuple[Int64s, ...]:
-        """Rows whose integer column has one of the wanted numbers, and perhaps some further rows.
+        """Rows whose integer column has one of the wanted numbers.
 
         The columns are not kept, since they may have millions of values.
 
         Returns:
             The rows, their numbers, and their values in the other columns.
         """
-        marks = _Marks(numbers)
         parts = [[np.empty(0, dtype=np.int64)] for _ in range(2 + len(others))]
         first = 0
         for batch in self.scan(table, column, *others):
-            rows = marks.places(batch[0])
+            rows = np.flatnonzero(np.isin(batch[0], numbers))
             for part, values in zip(parts, (np.arange(first, first + len(batch[0])), *batch), strict=True):
                 part.append(values[rows])
             first += len(batch[0])
@@ -222,22 +218,6 @@ def of_calls(traces: Traces, process: Int64s, correlation: Int64s, *columns: str
     for array, value in zip(arrays, (place_of, *values), strict=True):
         array[call >= 0] = value[call[call >= 0]]
     return arrays
-
-
-class _Marks:
-    """A filter for numbers that may be wanted. Its table is small, because a mark stands for several consecutive numbers."""
-
-    def __init__(self, numbers: Int64s) -> None:
-        self._low, self._high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, -1)
-        self._shift = max((self._high - self._low).bit_length() - _MARK_BITS, 0)
-        self._marks = np.zeros(max((self._high - self._low) >> self._shift, 0) + 1, dtype=bool)
-        self._marks[(numbers - self._low) >> self._shift] = True
-
-    def places(self, numbers: Int64s) -> Int64s:
-        """Places of the wanted numbers, and perhaps of some more."""
-        inside = np.flatnonzero((numbers >= self._low) & (numbers <= self._high))
-        places: Int64s = inside[self._marks[(numbers[inside] - self._low) >> self._shift]]
-        return places
 
 
 class Job:

@@ -79,7 +79,6 @@ def _sections(*where: str) -> tuple[Section, ...]:
 
 #: Topics of an export -> the sections with its charts. Both stay in this order wherever the menu has a section.
 EXPORTED: Final[Mapping[str, tuple[Section, ...]]] = {
-    "overview": _sections("home"),
     "comparisons": _sections("ladder", "sizes", "sizes.ship", "trust"),
     "roofline": _sections("ladder.roofline"),
     "gpus": _sections("devices.gpus"),

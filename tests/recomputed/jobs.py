@@ -80,17 +80,10 @@ WAITS: Final[Rules] = {
         )
     },
 }  # fmt: skip
-HISTORY: Final[Rules] = {
-    "rank": None,
-    "iteration": None,
-    "wait_ns": _of_iteration("wait_ns"),
-    "last": _of_iteration("last"),
-}
 RULES: Final[Mapping[str, Rules]] = {
     "ranks-over-iterations": CELLS,
     "ranks-breakdown": RANKS,
     "stragglers-waits": WAITS,
-    "stragglers-history": HISTORY,
 }
 
 

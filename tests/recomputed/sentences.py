@@ -69,14 +69,6 @@ def _roofline(run: Shipped, shown: Shown) -> Found:
             yield match["percent"], _value(cells.ROOFLINE["percent_of_roof"], run, row, shown)
 
 
-def _overview(run: Shipped, shown: Shown) -> Found:
-    if match := re.match(
-        rf"{_VARIANT} reaches (?P<percent>[\d.]+) % of the floor of (?P<workload>\w+), (?P<case>\S+)", shown.title
-    ):
-        row = _rows(shown, best=match["variant"], workload=match["workload"], case=match["case"])[0]
-        yield match["percent"], _value(cells.OVERVIEW["percent_of_floor"], run, row, shown)
-
-
 def _trust(run: Shipped, shown: Shown) -> Found:
     if match := re.search(r"median ([\d.]+ \S+), half-width ([\d.]+) %", shown.title):
         row = _rows(shown, twin=0)[0]
@@ -189,7 +181,7 @@ def _counters(run: Shipped, shown: Shown) -> Found:
 
 
 _OF: Final[Mapping[str, Callable[[Shipped, Shown], Found]]] = {
-    "ladder": _ladder, "sizes": _sizes, "roofline": _roofline, "home": _overview, "trust": _trust, "timeline": _timeline,
+    "ladder": _ladder, "sizes": _sizes, "roofline": _roofline, "trust": _trust, "timeline": _timeline,
     "calls": _calls, "transfers": _transfers, "gpus": _gpus, "counters": _counters,
 }  # fmt: skip
 

@@ -41,7 +41,6 @@ OF_PAGE: Final = frozenset(
         "isa",
         "figure",
         "as",
-        "history",
         "iteration",
         "kernel",
         "groups",

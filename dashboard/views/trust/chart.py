@@ -1,6 +1,5 @@
-"""The samples of a cell over the rounds, and how far collectors agree."""
+"""The samples of a cell over the rounds."""
 
-import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,10 +9,10 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.intervals import interval_kind
-from warpladder.dashboard.core.numbers import format_duration, format_interval, format_ratio, significant
+from warpladder.dashboard.core.numbers import format_duration, format_interval, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, bold_name, samples, slug, text, ticks, timing
-from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN, median_interval
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, slug, text, timing
+from warpladder.data.statistics import median_interval
 
 _MOST_MARKS: Final = 500
 
@@ -103,115 +102,3 @@ def _sample_hover(row: dict[Any, Any]) -> str:
     if pd.notna(row["throttle_reasons"]) and row["throttle_reasons"]:
         lines.append(f"throttled: NVML reasons {row['throttle_reasons']:#x}")
     return "<br>".join(lines)
-
-
-#: Symbol, and place in the palette.
-_LOOKS: Final = {
-    "cuda_events": ("circle", 0),
-    "cupti": ("square", 1),
-    "nsight_systems": ("diamond", 2),
-    "nsight_compute": ("triangle-up", 3),
-}
-
-
-def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
-    """Differences of `agreement.compare`, not empty. Short and long cells have separate panels, because their scales differ.
-
-    Args:
-        collector: the collector of this run.
-    """
-    parts = [part for part in (frame[~frame["above"]], frame[frame["above"]]) if len(part)]
-    figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09, figure=blank(look.theme, 270))
-    palette = figure.layout.template.layout.colorway
-    in_legend = set[str]()
-    for column, part in enumerate(parts, start=1):
-        place = {"row": 1, "col": column}
-        for key, cells in part.groupby(["collector", "cache"], sort=False):
-            other, cache = (str(each) for each in key)
-            symbol, color = _LOOKS.get(other, ("circle", 4))
-            percent, low, high = (100 * (cells[name] - 1) for name in ("ratio", "low", "high"))
-            name, mark = f"{other}, {cache} L2", {"size": 7, "color": palette[color], "opacity": 0.85}
-            figure.add_scatter(
-                x=cells["median_ns"],
-                y=percent,
-                mode="markers",
-                name=text(name),
-                legendgroup=name,
-                showlegend=name not in in_legend,
-                error_y={"type": "data", "array": high - percent, "arrayminus": percent - low, "width": 0, "thickness": 1},
-                marker={**mark, "symbol": symbol if cache == "cold" else f"{symbol}-open"},
-                hoverinfo="text",
-                hovertext=[_hover(row, collector) for row in cells.to_dict("records")],
-                **place,
-            )
-            in_legend.add(name)
-        first, last = float(part["median_ns"].min()) / 1.15, float(part["median_ns"].max()) * 1.15
-        figure.update_xaxes(
-            type="log",
-            range=[math.log10(first), math.log10(last)],
-            title_text=f"device time by {text(collector)}",
-            **ticks(first, last, format_duration, logarithmic=True),
-            row=1,
-            col=column,
-        )
-        figure.add_hline(y=0, line={"color": look.tones.muted, "width": 1}, row=1, col=column)
-        if bool(part["above"].iloc[0]):
-            band = 100 * AGREE_WITHIN
-            figure.add_hrect(y0=-band, y1=band, fillcolor=look.tones.good, opacity=0.13, line_width=0, row=1, col=column)
-            reach = max(1.5 * band, 1.1 * float((100 * (part["ratio"] - 1)).abs().max()))
-            figure.update_yaxes(range=[-reach, reach], row=1, col=column)
-        figure.update_yaxes(ticksuffix=" %", row=1, col=column)
-    figure.update_yaxes(title_text="difference from it", row=1, col=1)
-    figure.update_layout(legend=ABOVE, margin={"t": 34})
-    note = (
-        f"{look.device}; medians of device time of the same cell and source in runs of different collectors; "
-        f"{samples(frame['n'])} by {collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative "
-        f"half-widths, added as independent errors. Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
-    )
-    return Chart("agreement", agreement_title(frame), figure, frame, note)
-
-
-def agreement_title(frame: pd.DataFrame) -> str:
-    """The title: the number of cells above 20 µs that agree, and the largest difference. Shorter cells count only without others."""
-    above = frame[frame["above"]]
-    shown = above if len(above) else frame
-    worst = shown.iloc[int((shown["ratio"] - 1).abs().to_numpy().argmax())]
-    percent = 100 * (worst["ratio"] - 1)
-    signed = f"{'+' if percent >= 0 else '−'}{significant(abs(percent))} %"
-    largest = f"{worst['collector']} {signed} for {worst['variant']} at {worst['case']}"
-    limit, within = format_duration(AGREE_ABOVE_NS), f"{100 * AGREE_WITHIN:g} %"
-    if above.empty:
-        return f"No cell above {limit} to compare; the largest difference of shorter cells is {largest}"
-    agree = int(above["agrees"].sum())
-    return f"{agree} of {len(above)} cells above {limit} agree within {within}; the largest difference is {largest}"
-
-
-def in_words(row: dict[Any, Any], collector: str) -> str:
-    """A sentence on one row of `agreement.by_collector`.
-
-    Args:
-        collector: the collector of this run.
-    """
-    limit = format_duration(AGREE_ABOVE_NS)
-    parts = []
-    if row["above"]:
-        parts.append(f"{row['agree']} of {row['above']} cells above {limit} within {100 * AGREE_WITHIN:g} % of {collector}")
-    if row["below"]:
-        parts.append(
-            f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) "
-            f"and measures less in {row['less']}"
-        )
-    return f"{row['collector']}: {'; '.join(parts)}."
-
-
-def _hover(row: dict[Any, Any], collector: str) -> str:
-    ends = format_interval(format_ratio(row["low"]), format_ratio(row["high"]))
-    return "<br>".join(
-        [
-            bold_name(row["variant"], row["config"]),
-            text(f"{row['case']}, {row['cache']} L2"),
-            f"{text(collector)}: <b>{text(format_duration(row['median_ns']))}</b>, n = {row['n']}",
-            f"{text(row['collector'])}: <b>{text(format_duration(row['other_ns']))}</b>, n = {row['other_n']}",
-            f"ratio <b>{format_ratio(row['ratio'])}</b> ({ends})",
-        ]
-    )

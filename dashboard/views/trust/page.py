@@ -178,15 +178,15 @@ def _collectors(run: store.Run) -> None:
     left_out = f" {changed} cells are left out, because their source changed in between." if changed else ""
     if frame.empty:
         widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
-    widgets.show_chart(widgets.drawn(chart.agreement, frame, runs.look_of(run, widgets.theme()), collector))
-    lines = [chart.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
+    st.markdown(f"## {plain(query.agreement_title(frame))}")
+    lines = [query.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
     lines += runs.ask(run, query.within_the_run)
     st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*lines, left_out.strip()) if line))
-    outside = frame[frame["above"] & ~frame["agrees"]]
-    st.markdown(f"## Cells outside of the band: {len(outside)}")
-    if len(outside):
-        order = (outside["ratio"] - 1).abs().sort_values(ascending=False).index
-        widgets.table(outside.loc[order].drop(columns=["above", "agrees"]))
+    st.caption(
+        "Medians of device time of the same cell and source, the largest difference first. The interval of a ratio has both medians' "
+        "relative half-widths, added as independent errors."
+    )
+    widgets.table(frame.loc[(frame["ratio"] - 1).abs().sort_values(ascending=False).index])
 
 
 def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:

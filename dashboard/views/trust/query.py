@@ -14,7 +14,7 @@ from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import processes
 from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.intervals import grouped_median_intervals
-from warpladder.dashboard.core.numbers import format_half_width
+from warpladder.dashboard.core.numbers import format_duration, format_half_width, significant
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data import metrics
 from warpladder.data.arrays import NONE, Floats, lookup
@@ -326,6 +326,39 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
         agree = int(long["agrees"].sum())
         rows.append((collector, len(long), agree, len(less), int((less < 0).sum()), float(less.abs().median())))
     return pd.DataFrame(rows, columns=["collector", "above", "agree", "below", "less", "difference_ns"])
+
+
+def agreement_title(frame: pd.DataFrame) -> str:
+    """The title: the number of cells above 20 µs that agree, and the largest difference. Shorter cells count only without others."""
+    above = frame[frame["above"]]
+    shown = above if len(above) else frame
+    worst = shown.iloc[int((shown["ratio"] - 1).abs().to_numpy().argmax())]
+    percent = 100 * (worst["ratio"] - 1)
+    signed = f"{'+' if percent >= 0 else '−'}{significant(abs(percent))} %"
+    largest = f"{worst['collector']} {signed} for {worst['variant']} at {worst['case']}"
+    limit, within = format_duration(AGREE_ABOVE_NS), f"{100 * AGREE_WITHIN:g} %"
+    if above.empty:
+        return f"No cell above {limit} to compare; the largest difference of shorter cells is {largest}"
+    agree = int(above["agrees"].sum())
+    return f"{agree} of {len(above)} cells above {limit} agree within {within}; the largest difference is {largest}"
+
+
+def in_words(row: dict[Any, Any], collector: str) -> str:
+    """A sentence on one row of `by_collector`.
+
+    Args:
+        collector: the collector of this run.
+    """
+    limit = format_duration(AGREE_ABOVE_NS)
+    parts = []
+    if row["above"]:
+        parts.append(f"{row['agree']} of {row['above']} cells above {limit} within {100 * AGREE_WITHIN:g} % of {collector}")
+    if row["below"]:
+        parts.append(
+            f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) "
+            f"and measures less in {row['less']}"
+        )
+    return f"{row['collector']}: {'; '.join(parts)}."
 
 
 def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> Floats:

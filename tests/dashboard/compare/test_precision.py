@@ -16,7 +16,6 @@ from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.home import chart as overview
 from warpladder.dashboard.views.ladder import chart as ladder
 from warpladder.dashboard.views.ladder import errors
 from warpladder.dashboard.views.ladder import query as ladders
@@ -202,16 +201,6 @@ def test_an_fp32_peer_ahead_of_every_3xtf32_rung_is_named_as_what_it_is() -> Non
     data = errors_and_times(("v01_a", "3xtf32", 100, 1e-7), ("lib", "fp32", 50, 1e-7))
     chart = sizes.over_size(over_sizes.sizes(data, "w", COLD), over_sizes.regions(data, "w"), look(data))
     assert "lib · fp32 (before any in 3xTF32) with 50.0 ns" in chart.title
-
-
-def test_the_overview_chart_has_the_baseline_once_and_a_label_on_every_bar(data: RunData) -> None:
-    chart = overview.percent_of_floor(overviews.overview(data), look(data))
-    labels = [word.text.split("</b>  ")[1] for word in chart.figure.layout.annotations if "</b>  " in word.text]
-    assert labels == [
-        "best: v02_tile · fp32 [tile=128]", "best peer: cublas · fp32", "baseline: v01_naive · fp32",
-        "best: v04_split · 3xTF32", "best peer: cublas · fp32",
-        "best: v05_pipelined · TF32", "best peer: cublas_tf32",
-    ]  # fmt: skip
 
 
 def test_the_largest_error_of_each_precision_stands_with_what_was_allowed(data: RunData) -> None:

@@ -24,7 +24,6 @@ from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.text import compare, summary
 from warpladder.dashboard.ui.template import Theme, look
-from warpladder.dashboard.views.home import chart as overview_chart
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.ladder.roofline import chart as roofline_chart
@@ -139,8 +138,6 @@ def test_the_terminal_names_the_best_trusted_rung_and_the_faster_one_that_it_pas
 
 @pytest.mark.thorough
 def test_the_overview_names_the_same(cheat: RunData, open_app: Open, folder: Path) -> None:
-    chart = overview_chart.percent_of_floor(overviews.overview(cheat), look(cheat))
-    assert chart.title.startswith("v02_b reaches 20") and f"sum, n=1600, fp32: {LINE}." in chart.note
     (line,) = overviews.lines(cheat)
     assert line.variant == "v02_b" and max(line.by_size) == pytest.approx(20)
     app = open_app(folder)
@@ -267,7 +264,6 @@ def test_every_page_names_the_reason_where_the_baseline_is_distrusted_also_where
         charts = [
             ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)),
             sizes_chart.over_size(sizes.sizes(data, "sum", COLD), sizes.regions(data, "sum"), look(data)),
-            overview_chart.percent_of_floor(overviews.overview(data), look(data)),
         ]
         assert all(why in chart.note and "×" not in chart.title for chart in charts)
 
@@ -284,8 +280,6 @@ def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp
             assert set(frame["baseline_config"]) == {"block=32"}
             of_b = frame.loc[(frame["variant"] == "v02_b") & (frame["case"] == "n=400"), "speedup"]
             assert of_b.tolist() == [pytest.approx(1.6)]
-        chart = overview_chart.percent_of_floor(overviews.overview(data), look(data))
-        assert "1.60×" in chart.figure.data[0].hovertext[0]
         assert "1.60× v01_a" in ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title
     table = Run(store.open_run(tmp_path / "run")).table().set_index(["variant", "config"])
     assert table.loc[[("v02_b", "")], "speedup"].tolist() == [pytest.approx(1.6)] * 3

@@ -56,7 +56,7 @@ def test_nothing_chosen_is_the_whole_run(data: RunData) -> None:
 @pytest.mark.thorough
 def test_every_single_variant_can_be_charted(data: RunData) -> None:
     for variant in data.variants["variant"].unique():
-        for chart in charts_of(select(data, (), [variant]), topics=("overview", "comparisons", "roofline")):
+        for chart in charts_of(select(data, (), [variant]), topics=("comparisons", "roofline")):
             drawn = set(chart.data["variant"]) if "variant" in chart.data else {variant}
             assert drawn <= {variant}, chart.name
 

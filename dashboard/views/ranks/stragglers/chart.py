@@ -1,4 +1,4 @@
-"""The waits of the ranks, in sum and by iteration."""
+"""The waits of the ranks."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -9,10 +9,10 @@ import pandas as pd
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_duration, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.bars import add_bars, rank_map, rows_of_bars, scale, write_beside
+from warpladder.dashboard.ui.bars import add_bars, rows_of_bars, scale, write_beside
 from warpladder.dashboard.ui.template import Chart, Look, hatch, palette, text
 from warpladder.dashboard.views.ranks.stragglers import query
-from warpladder.dashboard.views.ranks.stragglers.query import HISTORY, drawn
+from warpladder.dashboard.views.ranks.stragglers.query import drawn
 
 _MOST_BARS: Final = 32
 _ROW_PX: Final = 20
@@ -54,44 +54,6 @@ def waits(ranks: pd.DataFrame, title: str, look: Look) -> Chart:
     return Chart("stragglers-waits", title, figure, ranks, note)
 
 
-def by_iteration(cells: pd.DataFrame, figure: str, look: Look) -> Chart:
-    """Wait or times last of each rank in each iteration as a heatmap.
-
-    Args:
-        cells: see `query.history`; not empty.
-        figure: one of `query.HISTORY`.
-    """
-    column = "wait_ns" if figure == "wait" else figure
-    table = cells.assign(value=cells[column].astype(float)).pivot(index="rank", columns="iteration", values="value")
-    write = format_duration if figure == "wait" else significant
-    shades = palette(look.theme)
-    drawing = rank_map(table, look, shades[0] if figure == "wait" else shades[1], write, "ns" if figure == "wait" else "")
-    note = look.note(
-        f"colour: {HISTORY[figure]} of the rank in the iteration. A rank that waits less than the others comes last."
-    )
-    title = _least_wait(cells) if figure == "wait" else _most_often(cells)
-    return Chart("stragglers-history", title, drawing, cells, note)
-
-
-def _least_wait(cells: pd.DataFrame) -> str:
-    """Which rank waits the least in the most iterations, if one does."""
-    known = cells[cells["wait_ns"].notna()]
-    least = known[known["wait_ns"] == known.groupby("iteration")["wait_ns"].transform("min")]
-    counts = least[~least["iteration"].duplicated(keep=False)]["rank"].value_counts()
-    if counts.empty or (len(counts) > 1 and counts.iloc[0] == counts.iloc[1]):
-        return "No rank waits less than the others in most iterations"
-    return f"Rank {counts.index[0]} waits the least in {counts.iloc[0]} of {cells['iteration'].nunique()} iterations"
-
-
-def _most_often(cells: pd.DataFrame) -> str:
-    """Which rank came last most often in the most iterations, if one did."""
-    most = cells[cells["last"] == cells.groupby("iteration")["last"].transform("max")]
-    counts = most[(most["last"] > 0) & ~most["iteration"].duplicated(keep=False)]["rank"].value_counts()
-    if counts.empty or (len(counts) > 1 and counts.iloc[0] == counts.iloc[1]):
-        return "No rank came last more often than the others"
-    return f"Rank {counts.index[0]} came last most often in {counts.iloc[0]} of {cells['iteration'].nunique()} iterations"
-
-
 def _hover(row: dict[Any, Any]) -> str:
     lines = [
         f"<b>rank {row['rank']}</b>",
@@ -103,10 +65,7 @@ def _hover(row: dict[Any, Any]) -> str:
 
 
 def charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """The waits of the ranks, in sum and by iteration; nothing where no wait is known."""
+    """The waits of the ranks; nothing where no wait is known."""
     if not data.job or (ranks := query.ranking(data)).empty:
         return
     yield waits(ranks, query.title(lateness(data), ranks), look)
-    cells = query.history(data)
-    if len(cells):
-        yield by_iteration(cells, "last", look)

@@ -26,13 +26,6 @@ def draw(run: store.Run) -> None:
         pages.link("ranks", "Where the time of each rank goes →", **state.link())
     if ranks.empty:
         pages.end()
-    cells = runs.ask(run, query.history)
-    if len(cells):
-        with widgets.controls():
-            figure = state.choose(
-                "history", "By iteration", list(query.HISTORY), text=query.HISTORY.__getitem__, style="segmented"
-            )
-        widgets.show_chart(widgets.drawn(chart.by_iteration, cells, figure, look))
     st.markdown("## Ranks and their clocks, the latest first")
     times = {name: ranks[name].astype(float) / 1e6 for name in ("lateness_ns", "wait_ns", "wait_uncertainty_ns")}
     clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}

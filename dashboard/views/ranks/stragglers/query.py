@@ -20,8 +20,6 @@ CAUSES: Final = {
 #: Those that another kind of GPU explains.
 _OF_KERNELS: Final = {"compute", "work", "clock"}
 _DEVICES_NAMED: Final = 3
-#: Figure of a rank in an iteration -> its words.
-HISTORY: Final = {"wait": "wait", "last": "times last"}
 
 
 def ranking(data: RunData) -> pd.DataFrame:
@@ -38,12 +36,6 @@ def ranking(data: RunData) -> pd.DataFrame:
     ranks["last_percent"] = 100 * ranks["last"].astype(float) / ranks["collectives"].where(ranks["collectives"] > 0)
     columns = ["rank", "late", "cause", "lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "last_percent"]
     return ranks[[*columns, "offset_ns", "drift_ppm", "uncertainty_ns", "device_name"]]
-
-
-def history(data: RunData) -> pd.DataFrame:
-    """Wait and times last of each rank in each iteration: `rank`, `iteration`, `wait_ns`, `last`; without unknown waits."""
-    cells = data.job.frame("iterations", "rank", "iteration", "wait_ns", "last")
-    return cells[cells["wait_ns"].notna()].sort_values(["rank", "iteration"], ignore_index=True)
 
 
 def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:

@@ -52,14 +52,6 @@ _READINGS: Final = {
 }
 
 
-_BESIDE: Final = {
-    "variant": "Variant",
-    "config": st.column_config.TextColumn("Config", width=_CONFIG_PX),
-    "ours": "Limit",
-    "theirs": "Nsight Compute",
-    "agree": st.column_config.CheckboxColumn("Agree", width="small"),
-    "difference": st.column_config.TextColumn("Why they differ", width="large"),
-}
 _FINDINGS: Final = {
     "variant": None,
     "config": None,
@@ -117,18 +109,13 @@ def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]
 
 
 def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
-    """What the rules of Nsight Compute find, and its verdict beside the one of this page."""
+    """What the rules of Nsight Compute find."""
     data = runs.load(run)
     findings = query.findings(data, workload, case, frame)
     if findings.empty:
         widgets.nothing(
             "The run has no findings of rules.", "Record with --counters, or import a report with sections (ncu --set full)."
         )
-    beside = query.verdicts_beside(data, workload, case, frame)
-    if len(beside):
-        agree = int(beside["agree"].sum())
-        st.markdown(f"**The limit of {agree} of {len(beside)} variants is the one that Nsight Compute names.**")
-        widgets.table(beside, column_config=_BESIDE, height=widgets.height(beside, 8, 320))
     name = state.choose("rules_of", "Findings about", list(dict.fromkeys(findings["variant"])))
     shown = findings[findings["variant"] == name]
     widgets.table(shown, column_config=_FINDINGS, height=widgets.height(shown, 10, 380))

@@ -1,20 +1,10 @@
 """The limit of each variant from its counters, as rows and as sentences."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.counted import LABELS, limit
-from warpladder.dashboard.core.limits import (
-    ISSUE,
-    LATENCY_PERCENT,
-    PIPES,
-    Kind,
-    Limit,
-)
-from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.why import Explanation
 from warpladder.data import metrics
@@ -101,65 +91,6 @@ def findings(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd
     rules = rules[(rules["workload"] == workload) & (rules["case"] == case) & (rules["text"] != "")]
     columns = ["variant", "config", "launch_index", "section", "severity", "title", "text", "speedup_percent"]
     return frame[["variant", "config"]].merge(rules, on=["variant", "config"])[columns].reset_index(drop=True)
-
-
-#: Rule of the section Speed of Light whose finding is Nsight Compute's verdict on the limit.
-_VERDICT: Final = "SOLBottleneck"
-_THEIR_UNIT: Final = re.compile(r"(?:analyzing|identify the) (\w+) (?:in|bottleneck)")
-_PIPE: Final = "a pipe or the issue slots"
-#: Titles of its verdict where no unit is near its peak.
-_THEIR_LATENCY: Final = frozenset({"Latency Issue", "Small Grid"})
-
-
-def verdicts_beside(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """The limit of each row of `best` beside Nsight Compute's own verdict, for variants of one launch.
-
-    Returns:
-        The columns `variant`, `config`, `ours`, `theirs`, `agree` and `difference`, the reason where they differ.
-    """
-    rules = data.code.rules
-    rules = rules[(rules["workload"] == workload) & (rules["case"] == case) & (rules["rule"] == _VERDICT)]
-    rows = []
-    for row in frame[frame["launches"] == 1].to_dict("records"):
-        theirs = rules[(rules["variant"] == row["variant"]) & (rules["config"] == row["config"])].to_dict("records")
-        if theirs:
-            named = _their_limit(theirs[0])
-            verdict = limit(row)
-            agree, reason = _agreement(verdict, row, named)
-            ours = LABELS[verdict.kind] if verdict.kind is Kind.FLOOR else f"{LABELS[verdict.kind]} ({verdict.name})"
-            rows.append((row["variant"], row["config"], ours, named, agree, reason))
-    return pd.DataFrame(rows, columns=["variant", "config", "ours", "theirs", "agree", "difference"])
-
-
-def _their_limit(rule: Mapping[Any, Any]) -> str:
-    """Nsight Compute's verdict in two words: `latency`, or the unit that its text names."""
-    if rule["title"] in _THEIR_LATENCY:
-        return "latency"
-    if rule["title"] == "High Compute Throughput":
-        return _PIPE
-    match = _THEIR_UNIT.search(rule["text"])
-    return {"workloads": _PIPE}.get(match[1], match[1]) if match else str(rule["title"]).lower()
-
-
-def _agreement(verdict: Limit, row: Mapping[Any, Any], theirs: str) -> tuple[bool, str]:
-    """Whether the two verdicts name the same, and the reason where they do not."""
-    ours = "latency" if verdict.kind is Kind.LATENCY else verdict.name
-    names = {"L1": ("L1", "shared memory", "LSU"), _PIPE: tuple(unit.name for unit in (*PIPES, ISSUE))}
-    at_floor = verdict.kind is Kind.FLOOR
-    if ours == theirs or ours in names.get(theirs, ()) or (at_floor and {ours, theirs} == {"DRAM", "L2"}):
-        return True, ""
-    if at_floor:
-        reached = format_percent(verdict.percent)
-        return False, f"it is at {reached} of its floor, as timed, which no counter of one execution knows"
-    if theirs == "latency" or verdict.kind is Kind.LATENCY:
-        return False, (
-            f"the threshold is {LATENCY_PERCENT:.0f} % for both: {verdict.name} has {format_percent(verdict.percent)}, and the largest share "
-            f"that Nsight Compute takes has {format_percent(max(row['compute_percent'], row['memory_percent']))}"
-        )
-    return False, (
-        f"{verdict.name} has {format_percent(verdict.percent)}; Nsight Compute compares the largest share of the multiprocessors "
-        f"({format_percent(row['compute_percent'])}) with the largest of memory ({format_percent(row['memory_percent'])})"
-    )
 
 
 def stalls(frame: pd.DataFrame) -> pd.DataFrame:

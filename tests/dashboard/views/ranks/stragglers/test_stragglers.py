@@ -73,19 +73,9 @@ def test_words_stand_at_the_ends_of_bars_without_an_uncertainty_too(data: RunDat
     assert [word.x for word in words] == ranks["wait_ns"].tolist()
 
 
-def test_the_history_names_the_rank_that_came_last_in_most_iterations(data: RunData) -> None:
-    cells = queries.history(data)
-    assert len(cells) == 7 * 4
-    chart = charts.by_iteration(cells, "last", look(data))
-    assert chart.title == "Rank 5 came last most often in 4 of 4 iterations"
-    waits = charts.by_iteration(cells, "wait", look(data))
-    assert waits.title == "Rank 5 waits the least in 4 of 4 iterations"
-    assert waits.figure.data[0].z.max() == 20_000_000
-
-
 def test_the_page_shows_the_waits_and_without_aligned_clocks_why_not(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "stragglers", run="job")
-    assert "Rank 5 is late" in words(app) and len(plotted(app)) == 2
+    assert "Rank 5 is late" in words(app) and len(plotted(app)) == 1
     assert app.main.dataframe[-1].value["rank"].iloc[0] == 5
     app = open_app(folder, "stragglers", run="refused")
     assert f"No late rank can be told: {made_jobs.REFUSED}" in words(app)
