@@ -100,6 +100,8 @@ ROWS: Final = (
         (COMPILED,)),
     Row("convolution in BF16, CNN layer 2", "H200 cnn_conv_bf16", "cnn_conv_bf16", tuple(f"layer=2,batch={n}" for n in (100, 1000, 10000)),
         ("bf16",), (CUDNN3[2:] * 3, COMPILED)),
+    Row("GAN generator in BF16", "H200 gan_tconv_bf16", "gan_tconv_bf16", tuple(f"images={n}" for n in (10, 100, 1000)), ("bf16",),
+        (COMPILED, ("cudnn_nhwc",) * 3)),
     Row("element-wise operations, 8192²: softmax", "H200 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(COMPILED, AUTOTUNED, ("torch",) * 3)),
     Row("element-wise operations, 8192²: subtract", "H200 mlp_elementwise", "mlp_elementwise",

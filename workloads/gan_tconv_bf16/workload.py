@@ -36,7 +36,6 @@ WORKLOAD: Final = Workload(
     tolerance=problem.TOLERANCES,
     axes=AXES,
     make_case=problem.make_case,
-    draft=True,
 )
 
 emulation_cases = problem.emulation_cases
