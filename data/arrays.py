@@ -1,5 +1,5 @@
 """The toolbox of arrays: columns of Arrow as arrays, numbers for equal rows, places of ids, launches of device work, the least of
-windows, unions of intervals."""
+groups and windows, unions of intervals."""
 
 from typing import Any, Final, TypeAlias
 
@@ -147,6 +147,27 @@ class Launches:
         code = self._processes.of(process)
         usable = (correlation > 0) & (correlation < self._width) & (code != NONE)
         return np.where(usable, code * self._width + correlation, NONE)
+
+
+def heads(*columns: Integers) -> Int64s:
+    """The places of the first row, and of each row that differs from the one before it."""
+    is_head = np.ones(len(columns[0]), bool)
+    is_head[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(is_head)
+
+
+def least_of_groups(group: Int64s, values: Int64s, groups: int) -> Int64s:
+    """The least value of each group from 0 to `groups` - 1; the largest integer for one without values."""
+    least = np.full(groups, np.iinfo(np.int64).max)
+    np.minimum.at(least, group, values)
+    return least
+
+
+def most_of_groups(group: Int64s, values: Int64s, groups: int) -> Int64s:
+    """The largest value of each group from 0 to `groups` - 1; the least integer for one without values."""
+    most = np.full(groups, np.iinfo(np.int64).min)
+    np.maximum.at(most, group, values)
+    return most
 
 
 def least_of_windows(values: Int64s, first: Int64s, last: Int64s) -> Int64s:

@@ -15,7 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.data import job_tables, schema, store
-from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, Launches, Places, coded, free_unused, integers, ordered
+from warpladder.data.arrays import (
+    NONE,
+    Bools,
+    Int64s,
+    Intervals,
+    Launches,
+    Places,
+    coded,
+    free_unused,
+    integers,
+    least_of_groups,
+    most_of_groups,
+    ordered,
+)
 from warpladder.data.communication import is_communication
 from warpladder.data.iterations import Steps, launch_times
 
@@ -264,10 +277,8 @@ def on_devices(work: DeviceWork, steps: Steps) -> tuple[Int64s, Int64s]:
     when, place = work.launched_at, steps.at(work.launched_at)
     turn = np.where(place != NONE, 2 * place + 1, 2 * np.searchsorted(steps.start, when, side="right"))
     count = 2 * len(steps) + 1
-    last, first = np.full(count, work.start.min(initial=0)), np.full(count, np.iinfo(np.int64).max)
-    np.maximum.at(last, turn, work.end)
-    np.minimum.at(first, turn, work.start)
-    last = np.maximum.accumulate(last)
+    first = least_of_groups(turn, work.start, count)
+    last = np.maximum.accumulate(np.maximum(most_of_groups(turn, work.end, count), work.start.min(initial=0)))
     end = last[1::2]
     return np.minimum(np.maximum(last[:-1:2], first[1::2]), end), end
 

@@ -17,10 +17,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from warpladder.data.arrays import Bools, Floats, Int64s
+from warpladder.data.arrays import Bools, Floats, Int64s, heads, least_of_groups, most_of_groups
 from warpladder.data.words import named_ranks
 
 Notes: TypeAlias = list[tuple[str, str]]
+
+#: Of more ranks than these, a finding names the first.
+RANKS_NAMED: Final = 8
 
 _NS_A_S: Final = 1e9
 #: A median absolute deviation times this is the standard deviation of a normal distribution.
@@ -165,7 +168,7 @@ def far(clocks: Clocks) -> Notes:
     ranks = clocks.ranks[apart > _FAR_NS].tolist()
     if not ranks:
         return []
-    off = f"{named_ranks(ranks)} {'is' if len(ranks) == 1 else 'are'} off by {apart.max() / 1e9:,.0f} s"
+    off = f"{named_ranks(ranks, RANKS_NAMED)} {'is' if len(ranks) == 1 else 'are'} off by {apart.max() / 1e9:,.0f} s"
     text = f"Clocks differ: {off}. If the clocks of the hosts are right, that is the profile of another run; give those of one run."
     return [("warning", text)]
 
@@ -183,8 +186,7 @@ def waits(clocks: Clocks, rank: Int64s, match: Int64s, start_ns: Int64s, end_ns:
     event = match[at]
     arrival, finish = clocks.aligned(rank[at], start_ns[at]), clocks.aligned(rank[at], end_ns[at])
     count = int(event.max(initial=-1)) + 1
-    last_arrival = np.full(count, np.iinfo(np.int64).min)
-    np.maximum.at(last_arrival, event, arrival)
+    last_arrival = most_of_groups(event, arrival, count)
     wait = last_arrival[event] - arrival
     is_last = np.zeros(len(match), bool)
     is_last[at] = (wait == 0) & (np.bincount(event, wait == 0, count)[event] == 1)
@@ -213,7 +215,7 @@ def blocks_of(rank: Int64s, match: Int64s) -> list[Block]:
         rank: index of the rank, from 0.
         match: number of the event; those of the blocks count from 0 in the order of the rows.
     """
-    first = _first_of_each(match)
+    first = heads(match)
     size = np.diff(np.append(first, len(match)))
     # Events have the same members if the sums of their members' random numbers are equal, but for one chance in 2^64.
     random = np.random.default_rng(0).integers(0, 1 << 63, int(rank.max(initial=-1)) + 1, dtype=np.uint64)
@@ -225,11 +227,6 @@ def blocks_of(rank: Int64s, match: Int64s) -> list[Block]:
             rows = first[events][:, None] + np.arange(size[events[0]])
             blocks.append(Block(events, rank[rows[0]], rows))
     return blocks
-
-
-def _first_of_each(match: Int64s) -> Int64s:
-    """Return the first row of each event."""
-    return np.flatnonzero(np.diff(match, prepend=match[:1] - 1))
 
 
 @dataclass(frozen=True)
@@ -245,7 +242,7 @@ class _Events:
 
     @classmethod
     def of(cls, rank: Int64s, match: Int64s, clock: Int64s) -> "_Events":
-        first, blocks = _first_of_each(match), blocks_of(rank, match)
+        first, blocks = heads(match), blocks_of(rank, match)
         event = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(match))))
         return cls(rank, event, len(first), blocks, clock, _components(blocks, clock))
 
@@ -282,9 +279,7 @@ def _components(blocks: list[Block], clock: Int64s) -> Int64s:
         before = component.copy()
         for block in blocks:
             component[block.members] = component[block.members].min()
-        least = np.full(len(clock), len(clock))
-        np.minimum.at(least, clock, component)
-        component = least[clock]
+        component = least_of_groups(clock, component, len(clock))[clock]
         changed = not np.array_equal(before, component)
     return component
 
@@ -416,14 +411,11 @@ def _notes(ranks: Int64s, component: Int64s, components: Int64s, members: Int64s
     apart = ranks[component != components[np.argmax(members)]]
     if not len(apart):
         return []
-    named = ", ".join(map(str, apart[:8])) + (", …" if len(apart) > 8 else "")
-    return [
-        (
-            "warning",
-            f"No matched collective connects ranks {named} ({len(apart)} of {len(ranks)}) to the others; "
-            "their times cannot be compared with those of the others.",
-        )
-    ]
+    text = (
+        f"No matched collective connects {named_ranks(apart.tolist(), RANKS_NAMED)} ({len(apart)} of {len(ranks)}) to the others; "
+        "their times cannot be compared with those of the others."
+    )
+    return [("warning", text)]
 
 
 def _refuse(ranks: Int64s, reason: str) -> Clocks:

@@ -21,6 +21,8 @@ _OWN_BYTES: Final = 150 << 20
 _UNZIPPED: Final = 13
 _SHARE_OF_MEMORY: Final = 0.8
 _TRIES: Final = 2
+#: Why nothing became of a task whose worker died.
+KILLED: Final = "its process was killed twice, as of a lack of memory; give fewer --workers"
 _CONNECT_S: Final = 15
 
 

@@ -29,7 +29,7 @@ from warpladder.data.arrays import Int64s, integers, numbered
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 from warpladder.data.store.ranks import FOLDER, folder_of, joined, written
-from warpladder.data.words import first_of
+from warpladder.data.words import named_ranks
 from warpladder.errors import Error
 
 #: Names of profiles that a folder is searched for.
@@ -40,7 +40,6 @@ _TO_EXPORT: Final = (".nsys-rep", ".qdrep")
 _DONE: Final = "done.json"
 _EXPORTS: Final = "exports"
 _APART_S: Final = 3600.0
-_RANKS_NAMED: Final = 8
 _COMPRESSION_LEVEL: Final = 1
 _ROWS_AT_ONCE: Final = 100_000
 
@@ -230,7 +229,8 @@ def _tell_numbers(tasks: Sequence[Task], order: str, notes: Notes) -> None:
         for task in tasks
         if task.part or task.process
     ]
-    listed = "; ".join(named[:_RANKS_NAMED]) + ("; …" if len(named) > _RANKS_NAMED else "")
+    most = clocks.RANKS_NAMED
+    listed = "; ".join(named[:most]) + ("; …" if len(named) > most else "")
     notes.add("info", Source.RANKS, f"ranks are numbered in the order of {order}: {listed}")
 
 
@@ -252,8 +252,7 @@ def _finished(folder: Path) -> dict[tuple[Path, int], Done]:
 
 
 def _lost(task: Task) -> Done:
-    why = f"{task.path.name}: its process was killed twice, as of a lack of memory; give fewer --workers"
-    return Done(task.path, None, why, number=task.number)
+    return Done(task.path, None, f"{task.path.name}: {engine.KILLED}", number=task.number)
 
 
 def _check(done: Sequence[Done], good: Sequence[Done]) -> None:
@@ -396,22 +395,20 @@ def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes)
         yield _empty_rank(number, status, detail, file)
     if absent:
         notes.add(
-            "warning", Source.RANKS, f"the figures are of {_ranks(numbers)} only, of {expected}: {_absent(absent, len(broken))}"
+            "warning",
+            Source.RANKS,
+            f"the figures are of {named_ranks(numbers, clocks.RANKS_NAMED)} only, of {expected}: {_absent(absent, len(broken))}",
         )
 
 
 def _absent(absent: Sequence[int], broken: int) -> str:
     """What is wrong with ranks without a usable profile, and what to do."""
+    ranks = named_ranks(absent, clocks.RANKS_NAMED)
     if not broken:
         return "the others have no profile here; give a folder with the profiles of all ranks"
     if broken == len(absent):
-        return f"the profile{'s' if broken > 1 else ''} of {_ranks(absent)} cannot be read; make {'them' if broken > 1 else 'it'} again"
-    return f"{_ranks(absent)} have none, or one of the {broken} that cannot be read"
-
-
-def _ranks(numbers: Sequence[int]) -> str:
-    listed = ", ".join(map(str, numbers[:_RANKS_NAMED])) + (" …" if len(numbers) > _RANKS_NAMED else "")
-    return f"rank {listed}" if len(numbers) == 1 else f"ranks {listed}"
+        return f"the profile{'s' if broken > 1 else ''} of {ranks} cannot be read; make {'them' if broken > 1 else 'it'} again"
+    return f"{ranks} have none, or one of the {broken} that cannot be read"
 
 
 def _empty_rank(number: int, status: str, detail: str, file: str) -> dict[str, Any]:
@@ -455,7 +452,6 @@ def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started:
 #: A count at the begin of a text, and all its numbers.
 _COUNT: Final = re.compile(r"(\d[\d,]*) (?=\D)")
 _NUMBER: Final = re.compile(r"\d[\d,.]*")
-_NAMED_IN_FINDINGS: Final = 8
 _SERIOUS: Final = ("warning", "error")
 
 
@@ -496,7 +492,5 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _named(ranks: Sequence[int], of: int) -> str:
-    """`rank 3`, `ranks 0, 2, 5`, or `all 8 ranks`."""
-    if len(ranks) == of:
-        return f"all {of} ranks"
-    return f"rank{'s' if len(ranks) > 1 else ''} {first_of(ranks, _NAMED_IN_FINDINGS)}"
+    """The ranks by number, or `all 8 ranks`."""
+    return f"all {of} ranks" if len(ranks) == of else named_ranks(ranks, clocks.RANKS_NAMED)

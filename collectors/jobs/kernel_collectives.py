@@ -16,8 +16,8 @@ import pyarrow as pa
 from warpladder.collectors.nsight_systems.payloads import UNKNOWN, Payloads
 from warpladder.collectors.trace.model import process_of, thread_of
 from warpladder.data import schema, store
-from warpladder.data.arrays import Int64s, coded, integers, numbered, ordered
-from warpladder.data.columns import FAR, MOST_WORK
+from warpladder.data.arrays import Int64s, coded, heads, integers, least_of_groups, most_of_groups, numbered, ordered
+from warpladder.data.columns import MOST_WORK
 from warpladder.data.communication import collective_of
 from warpladder.data.iterations import Steps, launch_times
 
@@ -99,8 +99,7 @@ def _joined(kernels: pa.Table, launchers: Int64s) -> tuple[pa.Table, Int64s]:
     kind = coded(kernels["collective"])[0]
     alone = np.where(np.isin(launcher, launchers), UNKNOWN, places)
     number, first = numbered(launcher, stream, kind, alone)
-    end = np.full(len(first), -FAR)
-    np.maximum.at(end, number, integers(kernels["end_ns"], UNKNOWN))
+    end = most_of_groups(number, integers(kernels["end_ns"], UNKNOWN), len(first))
     joined = kernels.take(pa.array(first))
     joined = joined.set_column(joined.schema.get_field_index("end_ns"), "end_ns", pa.array(end))
     return joined, np.bincount(number, minlength=len(first))
@@ -199,8 +198,8 @@ def _launchers(thread: Int64s, change: Int64s) -> Int64s:
         change: of the depth of groups, 1, -1 or 0.
     """
     result = np.full(len(thread), UNKNOWN)
-    heads = np.flatnonzero(np.concatenate((np.ones(min(len(thread), 1), bool), thread[1:] != thread[:-1])))
-    for head, tail in zip(heads.tolist(), np.append(heads, len(thread))[1:].tolist(), strict=True):
+    of_threads = heads(thread)
+    for head, tail in zip(of_threads.tolist(), np.append(of_threads, len(thread))[1:].tolist(), strict=True):
         depth = np.cumsum(change[head:tail])
         depth -= np.minimum(np.minimum.accumulate(depth), 0)  # a group that was opened before the trace began
         calls = np.flatnonzero(change[head:tail] == 0)
@@ -244,9 +243,7 @@ def _ranks_of(payloads: Payloads | None) -> dict[int, int]:
 def _same(group: Int64s, values: Int64s) -> Int64s:
     """The value of each group whose members have the same; else `UNKNOWN`."""
     count = int(group.max()) + 1
-    least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
-    np.minimum.at(least, group, values)
-    np.maximum.at(most, group, values)
+    least, most = least_of_groups(group, values, count), most_of_groups(group, values, count)
     return np.where(least == most, least, UNKNOWN)
 
 

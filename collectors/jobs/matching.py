@@ -19,22 +19,31 @@ counts differ and no sequence number tells which collective is missing, the orde
 
 import re
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from warpladder.data.arrays import Bools, Int64s, coded, integers, occurrence, ordered
+from warpladder.collectors.jobs.clocks import RANKS_NAMED, Notes
+from warpladder.data.arrays import (
+    Bools,
+    Int64s,
+    coded,
+    heads,
+    integers,
+    least_of_groups,
+    most_of_groups,
+    occurrence,
+    ordered,
+)
 from warpladder.data.communication import is_one_sided
-
-Notes: TypeAlias = list[tuple[str, str]]
+from warpladder.data.words import first_of, named_ranks
 
 UNMATCHED: Final = -1
 _NULL: Final = -1
 #: Collectives whose numbers of elements may differ between ranks.
 _UNEVEN: Final = re.compile(r"(?i)all_?to_?all|gather|scatter|send|recv|dispatch|combine")
 _GROUPS_NAMED: Final = 3
-_RANKS_NAMED: Final = 8
 
 
 @dataclass(frozen=True)
@@ -133,9 +142,10 @@ def _counted_within(rows: _Rows, has_sequence: Bools) -> Int64s:
     if len(with_iterations) < len(np.unique(rows.rank)):
         return np.where(has_sequence, rows.sequence, 0)
     known = rows.iteration != _NULL
-    new_rank = np.concatenate(([True], (rows.group[1:] != rows.group[:-1]) | (rows.rank[1:] != rows.rank[:-1])))
-    place = np.arange(len(known))
-    latest = np.maximum.accumulate(np.where(known | new_rank, place, 0))
+    latest = np.where(known, np.arange(len(known)), 0)
+    new_ranks = heads(rows.group, rows.rank)
+    latest[new_ranks] = new_ranks
+    latest = np.maximum.accumulate(latest)
     part = np.where(known[latest], 2 * rows.iteration[latest] + 1 + ~known, 0)
     return np.where(has_sequence, rows.sequence, part)
 
@@ -143,10 +153,8 @@ def _counted_within(rows: _Rows, has_sequence: Bools) -> Int64s:
 def _miscounted(rows: _Rows, scope: Int64s, by_order: Bools, notes: Notes) -> Bools:
     """Find rows that are counted by order where the ranks of the group do not all have the same number of collectives."""
     own = ordered(scope, rows.rank)
-    count, is_first = np.bincount(own)[own], _first_of_each(own)
-    least, most = np.full((2, int(scope.max()) + 1), [[len(scope)], [0]])
-    np.minimum.at(least, scope, count)
-    np.maximum.at(most, scope, count)
+    count, is_first = np.bincount(own)[own], occurrence(own) == 0
+    least, most = (of_groups(scope, count, int(scope.max()) + 1) for of_groups in (least_of_groups, most_of_groups))
     members, here = _members(rows), np.bincount(scope, is_first)
     found = by_order & ((least < most)[scope] | (here[scope] < members)) & (members > 1)
     if found.any():
@@ -162,7 +170,7 @@ def _miscounted(rows: _Rows, scope: Int64s, by_order: Bools, notes: Notes) -> Bo
 
 def _members(rows: _Rows) -> Int64s:
     """Return for each row the number of ranks that have collectives of its group."""
-    return np.bincount(rows.group, _first_of_each(ordered(rows.group, rows.rank)))[rows.group].astype(np.int64)
+    return np.bincount(rows.group, occurrence(rows.group, rows.rank) == 0)[rows.group].astype(np.int64)
 
 
 def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Bools, notes: Notes) -> Bools:
@@ -173,11 +181,11 @@ def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Bools, notes
     for name, values, stands in checked:
         found = _against_most(event, values, stands & kept)
         if found.any():
-            ranks = _listed(np.unique(rows.rank[found]))
+            ranks = named_ranks(np.unique(rows.rank[found]).tolist(), RANKS_NAMED)
             notes.append(
                 (
                     "warning",
-                    f"Collectives of {_named(rows, found)} were not matched on ranks {ranks}: the {name} differs from that on most ranks.",
+                    f"Collectives of {_named(rows, found)} were not matched on {ranks}: the {name} differs from that on most ranks.",
                 )
             )
         contradicts |= found
@@ -191,9 +199,7 @@ def _against_most(event: Int64s, values: Int64s, stands: Bools) -> Bools:
     if not len(at):
         return found
     code, value = event[at], values[at]
-    least, most = np.full(int(event.max()) + 1, np.iinfo(np.int64).max), np.full(int(event.max()) + 1, np.iinfo(np.int64).min)
-    np.minimum.at(least, code, value)
-    np.maximum.at(most, code, value)
+    least, most = (of_groups(code, value, int(event.max()) + 1) for of_groups in (least_of_groups, most_of_groups))
     unequal = least[code] < most[code]
     at, code, value = at[unequal], code[unequal], value[unequal]
     if len(at):
@@ -204,7 +210,7 @@ def _against_most(event: Int64s, values: Int64s, stands: Bools) -> Bools:
 
 def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Bools, contradicts: Bools, notes: Notes) -> Bools:
     """Keep events that all ranks of the group have, but ranks that contradict the others in the scope."""
-    own = _first_of_each(ordered(scope, rows.rank))
+    own = occurrence(scope, rows.rank) == 0
     ranks = _members(rows) - np.bincount(scope, own & contradicts).astype(np.int64)[scope]
     here = np.bincount(event, kept, int(event.max()) + 1)[event]
     alone, partial = kept & (ranks < 2), kept & (ranks > 1) & (here < ranks)
@@ -222,21 +228,10 @@ def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Bools, contradict
     return kept & ~alone & ~partial
 
 
-def _first_of_each(code: Int64s) -> Bools:
-    is_first = np.zeros(len(code), bool)
-    is_first[np.unique(code, return_index=True)[1]] = True
-    return is_first
-
-
-def _listed(ranks: Int64s) -> str:
-    return ", ".join(map(str, ranks[:_RANKS_NAMED])) + (", …" if len(ranks) > _RANKS_NAMED else "")
-
-
 def _named(rows: _Rows, chosen: Bools) -> str:
     """Name the groups of the rows, a few of them if they are many."""
     names = [rows.names[code] for code in np.unique(rows.group[chosen]).tolist()]
-    more = f" and {len(names) - _GROUPS_NAMED} more groups" if len(names) > _GROUPS_NAMED else ""
-    return ", ".join(names[:_GROUPS_NAMED]) + more
+    return first_of(names, _GROUPS_NAMED)
 
 
 def _by_time(match: Int64s, start: Int64s) -> Int64s:
@@ -245,8 +240,7 @@ def _by_time(match: Int64s, start: Int64s) -> Int64s:
     if not len(at):
         return match
     codes, inverse = np.unique(match[at], return_inverse=True)
-    first = np.full(len(codes), np.iinfo(np.int64).max)
-    np.minimum.at(first, inverse, start[at])
+    first = least_of_groups(inverse, start[at], len(codes))
     number = np.empty(len(codes), np.int64)
     number[np.argsort(first, kind="stable")] = np.arange(len(codes))
     result = np.full(len(match), UNMATCHED, np.int64)

@@ -19,10 +19,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.jobs.clocks import Clocks, Notes, Waits
-from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers, occurrence, ordered
+from warpladder.collectors.jobs.clocks import RANKS_NAMED, Clocks, Notes, Waits
+from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers, least_of_groups, occurrence, ordered
 from warpladder.data.job_tables import peers_of
-from warpladder.data.words import first_of
+from warpladder.data.words import first_of, named_ranks
 
 #: Ends and starts of kernels on one clock are this exact.
 _SAME_CLOCK_NS: Final = 2_000.0
@@ -188,9 +188,9 @@ def _told(clocks: Clocks) -> Clocks:
     component = np.unique(clocks.component, return_inverse=True)[1].reshape(-1)
     if not len(apart):
         return replace(clocks, component=component)
-    named = ", ".join(map(str, apart[:8].tolist())) + (", …" if len(apart) > 8 else "")
+    named = named_ranks(apart.tolist(), RANKS_NAMED)
     text = (
-        f"No matched collective or message relates the clocks of ranks {named} ({len(apart)} of {len(clocks.ranks)}) to those of the "
+        f"No matched collective or message relates the clocks of {named} ({len(apart)} of {len(clocks.ranks)}) to those of the "
         "others; their times cannot be compared."
     )
     deviation = np.where(np.isin(clocks.ranks, apart), np.nan, clocks.uncertainty_ns)
@@ -202,9 +202,7 @@ def _shortest(collectives: pa.Table, rows: Int64s, duration: Int64s) -> Int64s:
     texts = [coded(collectives[name].fill_null(""))[0] for name in ("sends_to", "receives_from")]
     numbers = [integers(collectives[name]) for name in ("rank", "bytes")]
     code = ordered(*texts, *numbers)
-    least = np.full(int(code.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(least, code[rows], duration[rows])
-    return least[code]
+    return least_of_groups(code[rows], duration[rows], int(code.max(initial=-1)) + 1)[code]
 
 
 def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) -> tuple[Int64s, Waits]:

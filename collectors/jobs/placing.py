@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from warpladder.collectors.jobs import clocks, matching, messages
 from warpladder.collectors.jobs.clocks import Clocks, Notes, Waits
-from warpladder.data.arrays import Bools, Int64s, integers
+from warpladder.data.arrays import Bools, Int64s, integers, least_of_groups, most_of_groups
 
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
@@ -80,7 +80,5 @@ def _is_one_clock(rank: Int64s, match: Int64s, start: Int64s, end: Int64s, host_
     if not known.any() or len({host_of.get(each, -1 - each) for each in np.unique(rank).tolist()}) != 1:
         return False
     size = int(match.max()) + 1
-    last, first = np.full(size, np.iinfo(np.int64).min), np.full(size, np.iinfo(np.int64).max)
-    np.maximum.at(last, match[known], start[known])
-    np.minimum.at(first, match[known], end[known])
+    last, first = most_of_groups(match[known], start[known], size), least_of_groups(match[known], end[known], size)
     return bool((last <= first).all())

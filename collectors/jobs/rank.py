@@ -17,7 +17,7 @@ from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import Part
 from warpladder.data import job_tables, schema, store
-from warpladder.data.arrays import NONE, Bools, Int64s, integers, numbered
+from warpladder.data.arrays import NONE, Int64s, heads, integers, numbered
 from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
 from warpladder.data.timeline import (
@@ -246,18 +246,18 @@ def kernel_rows(work: DeviceWork, steps: Steps) -> pa.Table:
     group = ((steps.at(work.launched_at) - NONE) * names + work.name) * kinds_ + work.kind
     order = np.argsort(group, kind="stable")
     group, lasts = group[order], (work.end - work.start)[order]
-    heads = np.flatnonzero(_first_of_each(group))
-    group = group[heads]
+    starts = heads(group)
+    group = group[starts]
     place = group // (names * kinds_) + NONE
     columns = {
         "iteration": pa.array(np.append(steps.number, NONE)[place], mask=place == NONE),
         "name": pa.array(work.names, pa.string()).take(pa.array(group // kinds_ % names)),
         "kind": pa.array(job_tables.WORK_KINDS, pa.string()).take(pa.array(group % kinds_)),
-        "count": pa.array(np.diff(heads, append=len(lasts))),
-        "total_ns": pa.array(_by_part(np.add, lasts, heads)),
-        "least_ns": pa.array(_by_part(np.minimum, lasts, heads)),
-        "most_ns": pa.array(_by_part(np.maximum, lasts, heads)),
-        "square_ns2": pa.array(_by_part(np.add, lasts.astype(np.float64) ** 2, heads)),
+        "count": pa.array(np.diff(starts, append=len(lasts))),
+        "total_ns": pa.array(_by_part(np.add, lasts, starts)),
+        "least_ns": pa.array(_by_part(np.minimum, lasts, starts)),
+        "most_ns": pa.array(_by_part(np.maximum, lasts, starts)),
+        "square_ns2": pa.array(_by_part(np.add, lasts.astype(np.float64) ** 2, starts)),
     }
     return pa.table(columns)
 
@@ -266,8 +266,7 @@ def idle_rows(work: DeviceWork) -> list[dict[str, Any]]:
     """Return the rows of `idle` without the rank. Work on a stream that is not known has no row."""
     work = work[work.stream != NONE]
     order = np.argsort(work.stream_code, kind="stable")
-    heads = np.flatnonzero(_first_of_each(work.stream_code[order]))
-    return [_idle_row(work[own]) for own in np.split(order, heads[1:]) if len(own)]
+    return [_idle_row(work[own]) for own in np.split(order, heads(work.stream_code[order])[1:]) if len(own)]
 
 
 def _idle_row(work: DeviceWork) -> dict[str, Any]:
@@ -296,13 +295,6 @@ def _queue(work: DeviceWork) -> dict[str, Any]:
     return {"queued": len(length), "queue_mean": float(length.mean()), "queue_most": int(length.max())}
 
 
-def _first_of_each(*keys: Int64s) -> Bools:
-    """Mark the elements of sorted columns that differ from the element before."""
-    first = np.ones(len(keys[0]), np.bool_)
-    first[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return first
-
-
-def _by_part(reduction: np.ufunc, values: npt.NDArray[Any], heads: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
-    """Reduce each part. `heads` are the indices of the first elements of the parts."""
-    return np.asarray(reduction.reduceat(values, heads)) if len(heads) else values[:0]
+def _by_part(reduction: np.ufunc, values: npt.NDArray[Any], starts: Int64s) -> npt.NDArray[Any]:
+    """Reduce each part. `starts` are the indices of the first elements of the parts."""
+    return np.asarray(reduction.reduceat(values, starts)) if len(starts) else values[:0]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from warpladder.collectors.jobs.engine import KILLED
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import exported, open_report
 from warpladder.collectors.nsight_systems.trace import NsightTrace
@@ -87,11 +88,7 @@ def _ranks(parts: Sequence[Part], payloads: Payloads) -> tuple[tuple[int, int], 
 
 def lost(task: ToList) -> Listed:
     """The result for a report whose worker died each time."""
-    return Listed(
-        task.path,
-        task.path,
-        why=f"{task.path.name}: its process was killed twice, as of a lack of memory; give fewer --workers",
-    )
+    return Listed(task.path, task.path, why=f"{task.path.name}: {KILLED}")
 
 
 def parts_of(trace: Trace) -> list[Part]:

@@ -53,7 +53,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.jobs.clocks import Clocks, blocks_of, time_text
-from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers
+from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers, least_of_groups
 
 _US_NS: Final = 1000
 _LEAST_SHARE: Final = 0.25
@@ -266,8 +266,7 @@ def _compared(matched: pa.Table, clocks: Clocks) -> Comparison:
 def _resolutions(matched: pa.Table, at: Int64s, ranks: int) -> Floats:
     """The resolution of the times of each rank: 1000 ns where they are whole microseconds from its earliest on, else 1 ns."""
     start, end = integers(matched["start_ns"]), integers(matched["end_ns"])
-    first = np.full(ranks, np.iinfo(np.int64).max)
-    np.minimum.at(first, at, start)
+    first = least_of_groups(at, start, ranks)
     is_finer = ((start - first[at]) % _US_NS != 0) | ((end - first[at]) % _US_NS != 0)
     return np.where(np.bincount(at, is_finer, ranks) > 0, 1.0, float(_US_NS))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from warpladder.collectors.nsight_systems.report import Report
 from warpladder.collectors.trace.model import arrays_of
-from warpladder.data.arrays import Bools, Int64s
+from warpladder.data.arrays import Bools, Int64s, heads
 from warpladder.data.columns import FAR, MOST_WORK
 
 #: Each allocation and release.
@@ -32,8 +32,7 @@ def batches(report: Report) -> Generator[pa.RecordBatch, None, None]:
     fine &= np.isin(operation, [*allocates, *releases]) & np.isin(kind, _codes(report, _KINDS, "device"))
     process, device, start = process[fine] & 0xFF_FFFF, device[fine], start[fine]
     change = np.where(np.isin(operation, allocates), size, -size)[fine]
-    bounds = np.flatnonzero(np.diff(process, prepend=-1) | np.diff(device, prepend=-1)).tolist()
-    for first, last in pairwise([*bounds, len(start)] if bounds else []):
+    for first, last in pairwise([*heads(process, device).tolist(), len(start)]):
         used = np.cumsum(change[first:last])
         used -= min(int(used.min()), 0)
         own = {"process": process, "device": device, "start_ns": start}

@@ -12,8 +12,11 @@ from warpladder.data.arrays import (
     Intervals,
     Launches,
     coded,
+    heads,
     integers,
+    least_of_groups,
     lookup,
+    most_of_groups,
     numbered,
     occurrence,
     ordered,
@@ -34,6 +37,20 @@ def test_a_column_with_nulls_becomes_integers(pieces: int) -> None:
     column = pa.chunked_array([pa.array([1, None, 3], pa.int32())] * pieces)
     assert integers(column, -7).tolist() == [1, -7, 3] * pieces
     assert integers(pa.array([1 << 62, None])).tolist() == [1 << 62, 0]
+
+
+@given(ROWS)
+def test_a_row_that_differs_from_the_one_before_it_is_a_head(rows: list[tuple[int, int]]) -> None:
+    expected = [place for place, row in enumerate(rows) if not place or row != rows[place - 1]]
+    assert heads(*columns(rows, 2)).tolist() == expected
+
+
+@given(ROWS)
+def test_the_least_and_the_largest_of_groups_are_those_of_plain_loops(rows: list[tuple[int, int]]) -> None:
+    group, values = columns([(number + 3, value) for number, value in rows], 2)
+    for of_groups, best, nothing in ((least_of_groups, min, (1 << 63) - 1), (most_of_groups, max, -1 << 63)):
+        found = [best([value for number, value in rows if number + 3 == each], default=nothing) for each in range(7)]
+        assert of_groups(group, values, 7).tolist() == found
 
 
 def test_texts_become_codes_whether_they_are_a_dictionary_or_not() -> None:

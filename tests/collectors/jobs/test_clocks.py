@@ -139,7 +139,7 @@ def test_ranks_that_no_collective_connects_are_components_of_their_own():
     assert clocks.component.tolist() == [0, 0, 0, 0, 1, 1, 1, 2]
     assert clocks.offset_ns[7] == clocks.drift[7] == 0
     assert np.isnan(clocks.uncertainty_ns[7])
-    assert clocks.notes[0][1].startswith("No matched collective connects ranks 4, 5, 6, 7 (4 of 8) to the others")
+    assert clocks.notes[0][1].startswith("No matched collective connects ranks 4, 5, 6 and 7 (4 of 8) to the others")
     offset = job.offset_ns + job.drift * (clocks.t0_ns - 1_700_000_000_000_000_000)
     for members in (slice(0, 4), slice(4, 7)):
         assert np.abs(clocks.offset_ns[members] - (offset[members] - np.median(offset[members]))).max() < OFFSET_ERROR_NS

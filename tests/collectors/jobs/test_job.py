@@ -102,7 +102,7 @@ def test_a_broken_rank_is_named_and_the_others_stand(tmp_path: Path, damage: obj
     assert ranks["status"].tolist() == ["ok", "ok", "ok", "broken"] and ranks["rank"].tolist() == [0, 1, 3, 2]
     assert said in ranks["detail"].iloc[3] and "rank-2.json" in ranks["detail"].iloc[3]
     assert "rank-2.json" in texts(notes)
-    assert "the figures are of ranks 0, 1, 3 only, of 4: the profile of rank 2 cannot be read; make it again" in texts(notes)
+    assert "the figures are of ranks 0, 1 and 3 only, of 4: the profile of rank 2 cannot be read; make it again" in texts(notes)
 
 
 @pytest.mark.thorough
@@ -124,7 +124,7 @@ def test_a_missing_rank_is_named(tmp_path: Path) -> None:
     notes = Notes()
     ranks = imported(tmp_path, tmp_path / "job", notes).table("ranks").set_index("rank")
     assert ranks["status"].to_dict() == {0: "ok", 2: "ok", 3: "ok", 1: "missing"}
-    assert "the figures are of ranks 0, 2, 3 only, of 4: the others have no profile here; give a folder with the" in texts(
+    assert "the figures are of ranks 0, 2 and 3 only, of 4: the others have no profile here; give a folder with the" in texts(
         notes
     )
 

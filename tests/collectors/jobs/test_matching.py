@@ -116,7 +116,7 @@ def test_a_rank_whose_elements_differ_is_left_out():
     table = with_values(without(job.collectives, "sequence", "iteration"), "in_elements", (rank == 1) & (number == 7), 5)
     matched, told = match(table)
     assert_events(matched, np.where(rank == 1, -1, job.event))
-    assert "on ranks 1: the number of input elements differs" in told[0][1]
+    assert "on rank 1: the number of input elements differs" in told[0][1]
 
 
 def test_elements_of_an_uneven_collective_may_differ():

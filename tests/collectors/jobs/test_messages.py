@@ -66,7 +66,7 @@ def test_messages_in_both_directions_relate_clocks_of_different_hosts():
 
 def test_messages_in_one_direction_relate_no_clocks_of_different_hosts():
     placed = place(calls((0, 10_000, 14_000, "1", None), (1, 9_000, 14_000, None, "0")))
-    assert "ranks 1 (1 of 2)" in " ".join(text for _, text in placed.notes)
+    assert "rank 1 (1 of 2)" in " ".join(text for _, text in placed.notes)
 
 
 def test_pipelines_of_one_host_that_nothing_connects_have_one_clock():

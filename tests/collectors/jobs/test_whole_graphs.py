@@ -109,7 +109,7 @@ def warned(*texts: str, severity: str = "warning") -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("of_ranks", "told"),
     [
-        ({0: warned("a"), 1: warned("a"), 2: []}, ["a (ranks 0, 1)"]),
+        ({0: warned("a"), 1: warned("a"), 2: []}, ["a (ranks 0 and 1)"]),
         (
             {0: warned("1,000 kernels are left out"), 1: warned("1 kernels are left out")},
             ["1,001 kernels are left out (all 2 ranks)"],
