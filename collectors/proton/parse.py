@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.core.environment import import_facts
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.trace.model import ReportError
@@ -90,17 +90,9 @@ def import_report(
         "a launch's longest block fill it. A warp that has more records than its buffer holds keeps the last ones",
     )
     with open_writer(data_dir, started, label or name) as writer:
-        about = {**host_facts(arguments), **NO_GPU, "cpu_name": "", "cpu_threads": None, "os": "", "device_count": 1}
-        about |= {
-            "packages": json.dumps({}),
-            "kind": "import",
-            "started_at": started,
-            "collector": "proton",
-            "source": path.name,
-        }
-        about |= {"collector_version": "", "source": path.name, "source_sha256": files.sha256(path)}
-        about |= {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
-        writer.append("run", [about])
+        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label, "device_count": 1}
+        about = {"started_at": started, "collector": "proton", "source": path.name, "source_sha256": files.sha256(path)}
+        writer.append("run", [{**import_facts(arguments), **row, **about}])
         variants = naming.variant_rows(list(launches))
         writer.append("variants", [{**row, "source": "scopes in an imported trace of Proton"} for row in variants])
         writer.append("cases", naming.case_rows(list(launches)))
