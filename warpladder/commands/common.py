@@ -202,7 +202,7 @@ def names_and_files(words: Sequence[str]) -> tuple[list[str], list[Path]]:
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 
-def folders(data_dirs: Sequence[str]) -> list[Path]:
+def folders(data_dirs: Sequence[str | Path]) -> list[Path]:
     """The folders to look for runs in, after `take_up`. Raises StoreError."""
     from warpladder.data import store
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from warpladder.commands.common import FILE, data_dir_option, format_option, regex_of_kernels
+from warpladder.commands.common import FILE, data_dir_option, folders, format_option, regex_of_kernels
 from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.data.files import one_line
 from warpladder.errors import Error
@@ -107,7 +107,7 @@ def command(
     if together and apart:
         raise Error("--together has chains alone, and --apart has none; leave one out")
     choice = Choice(operator, regex_of_kernels(kernel), within, together, apart)
-    recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
+    recording = store.find_run(check, folders([data_dir])) if check else None
     without = _eager(eager, rank, data_dir)
     run = _with_operators(_run(trace, rank, data_dir), without)
     ceilings = _ceilings(run, data_dir)
@@ -186,7 +186,7 @@ def forecast_command(
         return
     if changes:
         raise Error("--if is of a job, without RUN; leave one out")
-    recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
+    recording = store.find_run(run, folders([data_dir]))
     without = _eager(eager, rank, data_dir)
     program = _program_of(recording, trace, without, rank, data_dir)
     _check_devices(recording, program)
@@ -219,7 +219,7 @@ def _of_job(name: str, changes: Sequence[str], step_time: float | None, data_dir
 
     if Path(name).is_file():
         raise Error(f"{name}: {_NO_JOB}")
-    job = store.find_run(name, [data_dir, store.LOCAL, store.RECORDED])
+    job = store.find_run(name, folders([data_dir]))
     if job.info["kind"] != "job":
         raise Error(f"{job.run_id}: {_NO_JOB}")
     found = forecast(Job(job), step_time)
@@ -307,7 +307,7 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
         as_json = click.get_current_context().params["form"] == "json"
         (say if as_json else print)(one_line(f"imported as {run_id}"))
         return store.open_run(data_dir / run_id)
-    run = store.find_run(trace, [data_dir, store.LOCAL, store.RECORDED])
+    run = store.find_run(trace, folders([data_dir]))
     if run.info["kind"] != "job":
         if rank is not None:
             raise Error(f"{run.run_id}: no job, so that it has no ranks; leave --rank out")
@@ -335,7 +335,7 @@ def _ceilings(run: "Run", data_dir: Path) -> "Ceilings":
     from warpladder.dashboard.core.operations.hot_operations import Ceilings
     from warpladder.data import store
 
-    return Ceilings.of(str(run.info["device_name"] or ""), store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0])
+    return Ceilings.of(str(run.info["device_name"] or ""), store.list_runs(folders([data_dir]))[0])
 
 
 def _wanted(choice: "Choice") -> str:

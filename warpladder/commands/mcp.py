@@ -276,7 +276,7 @@ class Tools:
         from warpladder.dashboard.text import further, summary
         from warpladder.data import store
 
-        opened = store.find_run(run, folders([str(self.data_dir)]))
+        opened = store.find_run(run, folders([self.data_dir]))
         counted = further.limits(run_data.load(opened))
         limits = [
             Limit(
