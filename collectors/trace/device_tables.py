@@ -40,6 +40,12 @@ UNCLEAR: Final = (
     "{} kernels, copies and sets were launched by threads that had no NVTX range open while several threads of the process had one; they are "
     "attributed to none; open a range on the launching threads"
 )
+#: A message about work that starts more than this before its launch. No real trace of ours has any.
+_EARLY_NS: Final = 1_000
+EARLY: Final = (
+    "{} kernels, copies and sets start before the call that launched them: the clocks of device and host differ, so do not trust the causes "
+    "of idle time and the delays of launches"
+)
 #: A table of work -> its rows' table in a run, and what messages call them.
 WRITTEN: Final = {KERNELS: schema.KERNELS, GRAPHS: schema.KERNELS, COPIES: schema.MEMORY_OPS, SETS: schema.MEMORY_OPS}
 _CALLED: Final = {KERNELS: "kernels", GRAPHS: "graph launches", COPIES: "copies", SETS: "memory sets"}
@@ -195,6 +201,8 @@ class DeviceTables:
         called = np.flatnonzero(has_call)
         by_time = np.full(len(batch), NONE, np.int32)
         thread, time = self._calls.thread[launch[called]], self._calls.start[launch[called]]
+        early = time - integers(batch["start_ns"])[called] > _EARLY_NS
+        self._notes.count("warning", Source.TIMES, EARLY, int(early.sum()))
         by_time[called] = self._by_time.at(thread, time, inside[called] >= 0)
         own, other, unclear = (np.flatnonzero(mask) for mask in (inside >= 0, by_time >= 0, by_time == SEVERAL))
         threads = self._calls.thread[launch[own]], self._threads[by_time[other]], self._calls.thread[launch[unclear]]

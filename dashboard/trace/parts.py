@@ -329,6 +329,10 @@ def _slow_step(known: pd.DataFrame) -> SlowStep | None:
     """The longest step, where it takes `_SLOW` times the median step or more."""
     computing = known["compute_ns"] + known["graph_ns"] + known["exposed_ns"]
     times = known.assign(idle_ns=known["span_ns"] - known["busy_ns"], copies_ns=known["busy_ns"] - computing)
+    # The mean of the devices: the classes of a step are sums over them.
+    times[[*CLASSES]] = (
+        times[[*CLASSES]].mul(known["device_ns"] / known["span_ns"].where(known["span_ns"] > 0), axis=0).fillna(0.0)
+    )
     means = times.groupby("iteration", as_index=False)[["device_ns", *CLASSES]].mean()
     if len(means) < _FEWEST_STEPS:
         return None

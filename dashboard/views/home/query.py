@@ -92,9 +92,11 @@ def _device_time(run: store.Run) -> tuple[Parts | None, Steps | None, int]:
     steps = Steps.of(store.frame("iterations", rows), *timeline.calls_ns(run, (timeline.COPYING, timeline.WAITING)))
     if not len(work):
         return None, steps, 0
-    devices = len(np.unique(work.device))
-    several = len(processes) > 1 or devices > 1
+    of_processes = [own.timeline.devices for own in of_each]
+    devices, every = len({device for own in of_processes for device in own}), sum(map(len, of_processes))
+    several = every > 1
     added = f"{len(processes)} processes" if len(processes) > 1 else f"{devices} devices"
+    added += f" with {every} devices" if every > len(processes) > 1 else ""
     whole = f"first to last work, {added} added" if several else "first to last device work"
     return Parts.of(pd.DataFrame([timeline.breakdown(own) for own in of_each]), whole), steps, devices
 

@@ -128,6 +128,32 @@ def test_idle_time_before_work_without_a_launch_is_a_part_of_its_own(tmp_path: P
 
 
 @pytest.mark.slow
+def test_the_devices_that_are_added_are_those_that_are_counted(tmp_path: Path) -> None:
+    """Copies to a third GPU count as work of the busiest; each of the two others has the span of 900 us."""
+    tables = reports.schema_3_20() | {"CUPTI_ACTIVITY_KIND_MEMSET": [], "NVTX_EVENTS": [], "CUPTI_ACTIVITY_KIND_RUNTIME": []}
+    works = ((0, 100, 300), (1, 340, 1_000))
+    tables["CUPTI_ACTIVITY_KIND_KERNEL"] = [reports.kernel(n + 1, a * _US, b * _US, deviceId=n) for n, a, b in works]
+    tables["CUPTI_ACTIVITY_KIND_MEMCPY"] = [
+        each | {"start": 400 * _US, "end": 410 * _US, "deviceId": 2} for each in tables["CUPTI_ACTIVITY_KIND_MEMCPY"][:1]
+    ]
+    facts = _facts(reports.write(tmp_path / "three.sqlite", tables), tmp_path)
+    assert (facts["devices"], facts["device_time"]["span_ns"]) == (2, 2 * 900 * _US)
+    assert "of 1.80 ms (2 devices added)" in _said("summary", data_dir=tmp_path / "runs")
+
+
+@pytest.mark.slow
+def test_work_before_its_launch_shows_that_the_clocks_differ(tmp_path: Path) -> None:
+    trace = json.loads(_trace(tmp_path / "t.json").read_text())
+    for event in trace["traceEvents"]:
+        if event["cat"] in ("kernel", "gpu_memcpy"):
+            event["ts"] -= 20
+    (tmp_path / "t.json").write_text(json.dumps(trace))
+    text = " ".join(_said("import", str(tmp_path / "t.json"), data_dir=tmp_path / "runs").split())
+    # At -10 and 100 us, and their calls at 2 and 105 us.
+    assert "warning: 2 kernels, copies and sets start before the call that launched them" in text
+
+
+@pytest.mark.slow
 def test_of_several_processes_each_counts_from_its_first_work_to_its_last(tmp_path: Path) -> None:
     """As in a job of two ranks: 100 to 400 us on GPU 0, with 40 us between two kernels, and 150 to 900 us on GPU 1, with 10 us."""
     other, other_thread = reports.GLOBAL_PID + (1 << 24), reports.TID + (1 << 24)

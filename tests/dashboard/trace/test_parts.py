@@ -181,5 +181,18 @@ def test_a_step_that_takes_much_longer_than_the_median_is_named_and_looked_at_fi
     assert Steps.of(pd.DataFrame(rows[:1] + rows[2:]), 0).slow is None  # type: ignore[union-attr]
 
 
+def test_a_slow_step_of_several_devices_has_the_mean_of_its_classes() -> None:
+    """Steps of 1, 3 and 1 ms on two devices. In step 1 each idles for 2 ms; the sum, 4 ms, is more than the step lasts."""
+    rows = [
+        dict.fromkeys(Steps.COLUMNS, 0)
+        | {"iteration": number, "end_ns": lasts * US, "device_start_ns": 0, "device_end_ns": lasts * US}
+        | {"span_ns": 2 * lasts * US, "busy_ns": 2_000 * US, "compute_ns": 2_000 * US}
+        for number, lasts in enumerate((1_000, 3_000, 1_000))
+    ]
+    found = Steps.of(pd.DataFrame(rows), 0)
+    assert found is not None and found.slow is not None
+    assert (found.slow.why, found.slow.device_ns, found.slow.why_ns) == ("idle_ns", 3_000 * US, 2_000 * US)
+
+
 def test_what_is_told_is_in_order_and_without_empty_lines() -> None:
     assert Told("most", ("a", "b"), "", "this").lines == ("most", "a", "b", "next: this")
