@@ -89,16 +89,20 @@ def contributions(program: Program, ranks: int, columns: int, steps: int) -> lis
 
 
 @needs_compiler
-@pytest.mark.parametrize("columns", [128, pytest.param(256, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("steps", [1, 2])
-def test_what_ranks_send_one_another_makes_the_step_of_the_batch_and_leaves_the_memory_empty(columns: int, steps: int) -> None:
-    program, ranks = program_of(columns), 2
+@pytest.mark.parametrize(
+    ("columns", "ranks", "steps"),
+    [(128, 2, 2), *(pytest.param(*each, marks=pytest.mark.thorough) for each in ((128, 2, 1), (128, 3, 3), (256, 2, 1)))],
+)
+def test_what_ranks_send_one_another_makes_the_step_of_the_batch_and_leaves_the_memory_empty(
+    columns: int, ranks: int, steps: int
+) -> None:
+    program = program_of(columns)
     sent = contributions(program, ranks, columns, steps)
     turn = (steps - 1) % 2
     assert all(np.any(each[turn]) and not np.any(each[1 - turn]) for each in sent[1:]), "steps take turns"
     first = Rank(program, 0, ranks, columns)
     first.scratch["turns"][...] = steps - 1
-    memory = [np.stack(sent), np.zeros_like(first.inbox)]
+    memory = [np.stack(sent), *(np.zeros_like(first.inbox) for _ in sent[1:])]
     outputs = first.step(memory)
     assert not np.any(memory[0]), "all that came has been taken"
     expected = WORKLOAD.reference(CASE, INPUTS)

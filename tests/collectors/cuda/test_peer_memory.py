@@ -1,5 +1,7 @@
 """Memory that ranks write into each other's, on a CuPy that computes nothing."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -8,6 +10,11 @@ import pytest
 
 from tests.collectors.cuda.fake_cuda import CUDARuntimeError, FakeCommunicator, install
 from warpladder.collectors.core.bench import ONE_PROCESS, Unavailable
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.recorder import Recorder
+from warpladder.collectors.ranks.launchers import Launcher, gpus_here
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
 from warpladder.workloads.api import Buffer, Launch, WorkloadError
 from warpladder.workloads.declare.launches import PeerMemory
 
@@ -90,3 +97,22 @@ def test_a_launch_gives_its_kernel_the_structure(monkeypatch: pytest.MonkeyPatch
     )
     bound(None)
     assert given[0][0]["of"][0] == 64 and given[0][1] == 3
+
+
+@pytest.mark.gpu
+def test_two_gpus_that_exchange_take_the_right_step_many_times(tmp_path: Path) -> None:
+    if gpus_here() < 2:
+        pytest.skip(f"needs two GPUs; this machine has {gpus_here()}")
+    wanted = Request(
+        ["mlp_data_parallel_bf16"], cases=["batch=37", "batch=1600"], variants=["v01_nccl", "v02_peer_memory"], gpus=(1, 2)
+    )
+    limits = replace(LIMITS["quick"], seconds=0.2, budget_s=None)
+    run_id, _ = Recorder(make_plan(wanted, limits), collector_of("cuda_events"), start_ranks=Launcher().start).record(
+        tmp_path, "", []
+    )
+    run = store.open_run(tmp_path / run_id)
+    failed = run.table("results").query("status != 'ok'")[["variant", "case", "status", "detail"]]
+    assert failed.empty, "\n".join(map(str, failed.itertuples(index=False)))
+    hot = run.table("samples").query("gpus == 2 and scope == 'device' and cache == 'hot' and case == 'batch=1600'")
+    fastest = hot.groupby("variant")["duration_ns"].min()
+    assert fastest["v02_peer_memory"] < fastest["v01_nccl"]
