@@ -148,9 +148,9 @@ def test_work_before_its_launch_shows_that_the_clocks_differ(tmp_path: Path) -> 
         if event["cat"] in ("kernel", "gpu_memcpy"):
             event["ts"] -= 20
     (tmp_path / "t.json").write_text(json.dumps(trace))
-    text = " ".join(_said("import", str(tmp_path / "t.json"), data_dir=tmp_path / "runs").split())
+    done = CliRunner().invoke(command(), ["import", str(tmp_path / "t.json"), "--data-dir", str(tmp_path / "runs")])
     # At -10 and 100 us, and their calls at 2 and 105 us.
-    assert "warning: 2 kernels, copies and sets start before the call that launched them" in text
+    assert "warning: 2 kernels, copies and sets start before the call that launched them" in " ".join(done.stderr.split())
 
 
 @pytest.mark.slow
