@@ -12,6 +12,8 @@ CONFIDENCE: Final = 0.95
 #: both check it.
 AGREE_ABOVE_NS: Final = 20_000
 AGREE_WITHIN: Final = 0.02
+#: The standard deviation of a normal distribution over its median absolute deviation.
+OVER_MEDIAN_DEVIATION: Final = 1.4826
 
 
 @lru_cache(maxsize=4096)

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from warpladder.data.arrays import Bools, Floats, Int64s, heads, least_of_groups, most_of_groups
+from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 from warpladder.data.words import named_ranks
 
 Notes: TypeAlias = list[tuple[str, str]]
@@ -26,8 +27,6 @@ Notes: TypeAlias = list[tuple[str, str]]
 RANKS_NAMED: Final = 8
 
 _NS_A_S: Final = 1e9
-#: A median absolute deviation times this is the standard deviation of a normal distribution.
-_NORMAL: Final = 1.4826
 #: Huber's limit, in standard deviations: residuals beyond it count linearly.
 _HUBER: Final = 2.0
 _ROUNDS: Final = 12
@@ -301,7 +300,7 @@ def _fitted(events: _Events, end: Floats) -> _Lines:
 def _reweigh(events: _Events, lines: _Lines) -> float:
     """Set Huber's weights, and return the residuals' standard deviation."""
     residual = np.abs(lines.residuals(events))
-    spread = max(_NORMAL * float(np.median(residual)), _LEAST_SPREAD_NS)
+    spread = max(OVER_MEDIAN_DEVIATION * float(np.median(residual)), _LEAST_SPREAD_NS)
     lines.weight = np.minimum(1.0, _HUBER * spread / np.maximum(residual, _LEAST_SPREAD_NS))
     return spread
 
@@ -424,7 +423,7 @@ def _refuse(ranks: Int64s, reason: str) -> Clocks:
 
 
 def _robust_deviation(residuals: Floats) -> float:
-    return _NORMAL * float(np.median(np.abs(residuals)))
+    return OVER_MEDIAN_DEVIATION * float(np.median(np.abs(residuals)))
 
 
 def _deviation_by_rank(residuals: Floats, events: _Events) -> Floats:

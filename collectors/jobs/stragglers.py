@@ -54,6 +54,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.jobs.clocks import Clocks, blocks_of, time_text
 from warpladder.data.arrays import Bools, Floats, Int64s, coded, integers, least_of_groups
+from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 
 _US_NS: Final = 1000
 _LEAST_SHARE: Final = 0.25
@@ -67,8 +68,6 @@ _LEAST_LATE: Final = 0.01
 _DEVIATIONS: Final = 2.0
 #: A normal distribution exceeds so many standard deviations with a probability of 0.001.
 _CHANCE: Final = 3.09
-#: A median absolute deviation times this is the standard deviation of a normal distribution.
-_NORMAL: Final = 1.4826
 _FEWEST: Final = 2
 
 
@@ -148,7 +147,7 @@ def _scatter(waits: Floats) -> Floats:
     where that is larger. `waits`: collectives x ranks."""
     ranks = waits.shape[1]
     apart = waits - waits.mean(axis=1, keepdims=True)
-    own = _NORMAL * np.median(np.abs(apart - np.median(apart, axis=0)), axis=0) * np.sqrt(ranks / (ranks - 1))
+    own = OVER_MEDIAN_DEVIATION * np.median(np.abs(apart - np.median(apart, axis=0)), axis=0) * np.sqrt(ranks / (ranks - 1))
     scatter: Floats = np.maximum(own, np.median(own))
     return scatter
 

@@ -22,6 +22,7 @@ from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
 from warpladder.data.arrays import Floats, Int64s, coded, ordered
 from warpladder.data.names import NOT_DONE
+from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 
 
 def steadied(durations: Floats, n: Int64s, rounds: npt.NDArray[np.integer], groups: Sequence[Hashable]) -> Floats:
@@ -98,9 +99,8 @@ FEWEST_PROCESSES: Final = 3
 #: The fewest samples of a process, whose median then withstands one bad sample.
 FEWEST_OF_PROCESS: Final = 3
 _NORMAL: Final = NormalDist().inv_cdf(0.975)
-#: The standard deviation of normal values over the median distance from their median, and by which factor more it is of 0, 1, 2, 3 … 9
-#: values (Croux and Rousseeuw, Time-efficient algorithms for two highly robust estimators of scale, 1992).
-_OF_NORMAL: Final = 1.4826
+#: By which factor more than `OVER_MEDIAN_DEVIATION` it is of 0, 1, 2, 3 … 9 values (Croux and Rousseeuw, Time-efficient algorithms for two
+#: highly robust estimators of scale, 1992).
 _FEW_PROCESSES: Final = np.array([1, 1, 1.196, 1.495, 1.363, 1.206, 1.2, 1.14, 1.129, 1.107])
 #: The part of the samples that are shorter than the lower quartile; and how many times as much that of all samples scatters as the mean of
 #: those of its processes, about.
@@ -215,7 +215,9 @@ def levels(
     if several.any():
         middle = medians_of_columns(logs.T)
         apart = np.abs(logs - middle[:, None])
-        own = (_OF_NORMAL * _FEW_PROCESSES[np.minimum(count, len(_FEW_PROCESSES) - 1)] * medians_of_columns(apart.T)) ** 2
+        own = (
+            OVER_MEDIAN_DEVIATION * _FEW_PROCESSES[np.minimum(count, len(_FEW_PROCESSES) - 1)] * medians_of_columns(apart.T)
+        ) ** 2
         variance = np.nansum(apart**2, axis=1) / np.maximum(count - 1, 1)
         typical = _typical(middle, np.where(several, variance, np.nan), groups) / (1 - 2 / (9 * np.maximum(count - 1, 1))) ** 3
         shared = np.where(np.isfinite(typical), np.maximum(own, (own + typical) / 2), np.maximum(own, variance))

@@ -18,6 +18,7 @@ from warpladder.dashboard.trace.parts import Parts, Steps, Told, about_kernels, 
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.data import job_tables
+from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 from warpladder.data.words import counted
 
 #: Figure of a rank in an iteration -> its words.
@@ -43,8 +44,6 @@ PARTS: Final = {
 }
 #: The option of nsys with which the kernels of graphs are known.
 BY_NODE: Final = "--cuda-graph-trace node"
-#: A median absolute deviation times this is the standard deviation of a normal distribution.
-_NORMAL: Final = 1.4826
 #: A spread counts as at least this share of the median span, so that ranks that agree closely make no outliers.
 LEAST_SPREAD: Final = 1e-3
 #: A rank differs from the median from this many spreads on.
@@ -368,7 +367,7 @@ def breakdown(data: RunData) -> pd.DataFrame:
         ranks["distance"], ranks["differs_in"] = np.nan, ""
     else:
         least = LEAST_SPREAD * float(np.median(ranks["span_ns"]))
-        distances = apart / np.maximum(_NORMAL * np.median(np.abs(apart), axis=0), max(least, 1.0))
+        distances = apart / np.maximum(OVER_MEDIAN_DEVIATION * np.median(np.abs(apart), axis=0), max(least, 1.0))
         farthest = np.abs(distances).argmax(axis=1)
         ranks["distance"] = np.take_along_axis(distances, farthest[:, None], axis=1)[:, 0]
         words = np.array(list(PARTS.values()), dtype=object)[farthest]

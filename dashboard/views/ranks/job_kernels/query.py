@@ -15,11 +15,10 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.ui.text import cut
 from warpladder.data.arrays import Bools, Floats, Int64s
+from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 
 #: The columns of table `rank_kernels` that are read; a job of 512 ranks has hundreds of thousands of rows.
 COLUMNS: Final = ("rank", "iteration", "name", "kind", "count", "total_ns")
-#: A normal distribution's standard deviation over its median absolute deviation.
-_NORMAL: Final = 1.4826
 #: A rank's mean time differs where it is farther from the median of the ranks than this many spreads, and than this part of it.
 _MOST_SPREADS: Final = 5.0
 _LEAST_PART: Final = 0.02
@@ -260,7 +259,7 @@ def _short(executed: RankKernels) -> list[str]:
 def _usual(values: Floats) -> tuple[Floats, Floats]:
     """The median of each row, and its robust standard deviation, without NaN. Each row has a number."""
     median = np.nanmedian(values, axis=1)
-    return median, _NORMAL * np.nanmedian(np.abs(values - median[:, None]), axis=1)
+    return median, OVER_MEDIAN_DEVIATION * np.nanmedian(np.abs(values - median[:, None]), axis=1)
 
 
 def _far(values: Floats, is_late: Booleans) -> Floats:
