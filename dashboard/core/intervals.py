@@ -21,8 +21,6 @@ from warpladder.data.statistics import median_ranks
 MIN_SAMPLES: Final = 6
 RESAMPLES: Final = 2_000
 _SEED: Final = 20_250_101
-#: The places of the 2.5th and the 97.5th percentile among the resamples in their order.
-_PLACES: Final = (0.025 * (RESAMPLES - 1), 0.975 * (RESAMPLES - 1))
 
 
 class RatioInterval(NamedTuple):
@@ -103,28 +101,11 @@ def _ratio(numerator: bytes, denominator: bytes, *, paired: bool) -> tuple[float
     top, tops = _medians(numerator, _SEED)
     bottom, bottoms = _medians(denominator, _SEED if paired else _SEED + 1)
     ratio, n = float(top / bottom), min(len(numerator), len(denominator)) // top.itemsize
-    low, high = _ends(tops / bottoms)
+    low, high = (float(end) for end in np.percentile(tops / bottoms, (2.5, 97.5)))
     if n > 1 and 0 < ratio < math.inf:
         wider = math.sqrt(n / (n - 1))
         low, high = (ratio * (end / ratio) ** wider for end in (low, high))
     return ratio, low, high, n
-
-
-def _ends(resampled: Floats) -> tuple[float, float]:
-    """The ends of the middle 95 % of the resamples, between two of them in proportion; NaN where one is NaN."""
-    whole = [int(place) for place in _PLACES]
-    ordered = np.partition(resampled, [*whole, *(place + 1 for place in whole), RESAMPLES - 1])
-    if np.isnan(ordered[-1]):
-        return math.nan, math.nan
-    low, high = (
-        float(_between(ordered[place], ordered[place + 1], exact - place)) for place, exact in zip(whole, _PLACES, strict=True)
-    )
-    return low, high
-
-
-def _between(a: np.float64, b: np.float64, share: float) -> np.float64:
-    """As NumPy's percentiles round it."""
-    return b - (b - a) * (1 - share) if share >= 0.5 else a + (b - a) * share
 
 
 def _one_a_round(by_round: "pd.Series[float]") -> "pd.Series[float]":

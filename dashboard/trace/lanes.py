@@ -9,62 +9,32 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from warpladder.dashboard.core.traces import Traces
 from warpladder.data.arrays import NONE, Bools, Int64s
-
-#: The most simultaneous events for which the computation level by level is faster than event by event.
-_MOST_PASSES: Final = 64
 
 
 def layers(start: Int64s, end: Int64s) -> Int64s:
     """A layer for each event, from 0, such that no two events of a layer overlap. Events are sorted by start, then end.
 
-    The layer of an event that nests is its depth, which is found level by level. Where that takes more layers than events ever
-    run at once, each event in turn takes the first free layer. That takes about a microsecond for each event that overlaps
-    another.
+    Each event in turn takes the first free layer, so that the layer of an event that nests is its depth. That takes about a microsecond for
+    each event that overlaps another.
     """
-    if not len(start):
-        return np.zeros(0, dtype=np.int64)
-    at_once = int((np.arange(1, len(start) + 1) - np.searchsorted(np.sort(end), start, side="right")).max())
-    if at_once > _MOST_PASSES:
-        return _first_free(start, end)
-    layer = np.zeros(len(start), dtype=np.int64)
-    pending = np.arange(len(start))
-    begins, ends = start, end
-    for level in range(max(at_once, 1)):
-        clear = np.ones(len(pending), dtype=bool)
-        np.greater_equal(begins[1:], np.maximum.accumulate(ends)[:-1], out=clear[1:])
-        layer[pending[clear]] = level
-        pending = pending[~clear]
-        if not len(pending):
-            return layer
-        begins, ends = start[pending], end[pending]
-    return _first_free(start, end)
-
-
-def _first_free(start: Int64s, end: Int64s) -> Int64s:
     layer = np.zeros(len(start), dtype=np.int64)
     clash = start[1:] < np.maximum.accumulate(end)[:-1]
-    among = np.zeros(len(start), dtype=bool)
-    among[1:] |= clash
-    among[:-1] |= clash
-    crowded = np.flatnonzero(among)
+    crowded = np.flatnonzero(np.append(clash, False) | np.append(False, clash))
     running: list[tuple[int, int]] = []
     free: list[int] = []
     used = 0
-    chosen = np.empty(len(crowded), dtype=np.int64)
-    for place, (begins, ends) in enumerate(zip(start[crowded].tolist(), end[crowded].tolist(), strict=True)):
+    for place, begins, ends in zip(crowded.tolist(), start[crowded].tolist(), end[crowded].tolist(), strict=True):
         while running and running[0][0] <= begins:
             heapq.heappush(free, heapq.heappop(running)[1])
         if free:
             row = heapq.heappop(free)
         else:
             row, used = used, used + 1
-        chosen[place] = row
+        layer[place] = row
         heapq.heappush(running, (ends, row))
-    layer[crowded] = chosen
     return layer
 
 
@@ -188,25 +158,15 @@ class Lanes:
 
 
 class _Events(NamedTuple):
-    """Events of some tables, one table after the other. An end may be `NONE`. Keys that are all equal take no memory.
-
-    `ends` has one place before the first end, because `Lane.covered` is computed in the same array.
-    """
+    """Events of some tables, one table after the other. An end may be `NONE`."""
 
     start: Int64s
-    ends: Int64s
+    end: Int64s
     keys: tuple[Int64s, ...]
-
-    @property
-    def end(self) -> Int64s:
-        return self.ends[1:]
 
 
 def build(traces: Traces) -> Lanes | None:
-    """Sort a trace into lanes; None where it has no event. A range that was never closed lasts to the end of the trace.
-
-    The trace is read piece by piece, so that the lanes take most of the memory.
-    """
+    """Sort a trace into lanes; None where it has no event. A range that was never closed lasts to the end of the trace."""
     held = [name for name in _OF_DEVICE if name in traces.tables]
     device = _read(traces, held, "process", "device", "stream") if held else None
     calls = _read(traces, ["api_calls"], "process", "thread") if "api_calls" in traces.tables else None
@@ -232,36 +192,16 @@ def build(traces: Traces) -> Lanes | None:
     several = len({lane.owner[0] for lane in lanes}) > 1
     process = "rank" if traces.of_ranks else "process" if several else ""
     lanes.sort(key=_order)
-    kernels = sum(len(batch[0]) for batch in traces.scan("kernels", "device")) if "kernels" in held else 0
+    kernels = traces.length("kernels") if "kernels" in held else 0
     too_deep = sum(len(events.start) for events in every) - sum(map(len, lanes))
     named = tuple(replace(lane, group=_heading(lane, process)) for lane in lanes)
     return Lanes(named, begin, max(end, begin + 1), kernels, too_deep, traces.of_ranks)
 
 
 def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:
-    pieces = [[_narrow(column) for column in batch] for table in tables for batch in traces.scan(table, *keys)]
-    columns = tuple(_joined(column) for column in zip(*pieces, strict=True))
-    count, first = len(columns[0]), 0
-    events = _Events(np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64), columns)
-    for table in tables:
-        for starts, ends in traces.scan(table, "start_ns", "end_ns"):
-            last = first + len(starts)
-            events.start[first:last], events.end[first:last] = starts, ends
-            first = last
-    return events
-
-
-def _narrow(column: Int64s) -> Int64s:
-    """The column; of equal numbers a view of one."""
-    return np.broadcast_to(column[0], len(column)) if len(column) and bool((column == column[0]).all()) else column
-
-
-def _joined(pieces: Sequence[Int64s]) -> Int64s:
-    """Columns one after the other; a view of one number where all of them hold the same."""
-    held = [piece for piece in pieces if len(piece)]
-    if all(piece.strides[0] == 0 and piece[0] == held[0][0] for piece in held):
-        return np.broadcast_to(held[0][0], sum(map(len, held)))
-    return np.concatenate(held)
+    pieces = [batch for table in tables for batch in traces.scan(table, "start_ns", "end_ns", *keys)]
+    start, end, *columns = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    return _Events(start, end, tuple(columns))
 
 
 def _order(lane: Lane) -> tuple[Any, ...]:
@@ -291,82 +231,31 @@ def _range_lanes(events: _Events, free: Bools, trace_end: int, called: str) -> I
 
 
 def _layered(
-    kind: Kind, owner: tuple[int, ...], label: str, events: _Events, rows: Int64s | None, first_level: int = 0
+    kind: Kind, owner: tuple[int, ...], label: str, events: _Events, rows: Int64s, first_level: int = 0
 ) -> Iterator[Lane]:
     """The lanes of the events of one owner: as many as it takes for none to overlap.
 
     Args:
-        rows: rows of the events, sorted. When None, all rows in their order; `events` must not be used afterwards.
+        rows: rows of the events, sorted.
     """
-    own = events if rows is None else _gathered(events, rows)
-    numbers = np.arange(len(own.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
-    if bool((own.start[1:] >= own.end[:-1]).all()) and bool((own.end >= own.start).all()):
-        yield _lane(kind, owner, label, own, numbers, first_level)
-        return
-    np.maximum(own.end, own.start, out=own.end)
-    layer = layers(own.start, own.end)
-    order = np.argsort(layer, kind="stable")
-    cuts = np.searchsorted(layer[order], np.arange(min(int(layer.max()) + 1, MOST_LAYERS) + 1))
-    for number, (first, last) in enumerate(pairwise(cuts.tolist())):
-        inside = order[first:last]
+    start = events.start[rows]
+    end = np.maximum(events.end[rows], start)
+    layer = layers(start, end)
+    for number in range(min(int(layer.max()) + 1, MOST_LAYERS)):
+        inside = np.flatnonzero(layer == number)
+        covered = np.concatenate(([0], np.cumsum(end[inside] - start[inside])))
         name = label if number == 0 else f"{label} ({number + 1})"
-        yield _lane(kind, owner, name, _gathered(own, inside), numbers[inside], first_level + number)
+        yield Lane(kind, owner, "", name, start[inside], covered, rows[inside].astype(np.int32), first_level + number)
 
 
-def _gathered(events: _Events, rows: Int64s) -> _Events:
-    gathered = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
-    # The mode avoids a copy of the output. Rows are never out of bounds.
-    np.take(events.end, rows, out=gathered.end, mode="clip")
-    return gathered
-
-
-def _lane(kind: Kind, owner: tuple[int, ...], label: str, events: _Events, row: Int32s, level: int) -> Lane:
-    covered = events.ends
-    covered[0] = 0
-    np.subtract(covered[1:], events.start, out=covered[1:])
-    np.cumsum(covered[1:], out=covered[1:])
-    return Lane(kind, owner, "", label, events.start, covered, row, level)
-
-
-def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterator[tuple[tuple[int, ...], Int64s | None]]:
-    """Each distinct tuple of keys, ascending, with its rows by start and then by end; None for all rows in their order."""
-    order = _by_start(start, end)
-    varying = [key for key in keys if key.strides[0] and int(key.min()) != int(key.max())]
-    if not varying:
-        yield tuple(int(key[0]) for key in keys), order
-        return
-    if order is None:
-        order = np.arange(len(start))
-    code = np.zeros(len(start), dtype=np.int64)
-    for key in varying:
-        number, values = pd.factorize(key, sort=True)
-        # Renumbered at every step, so that many keys of many values cannot overflow.
-        code = pd.factorize(code * len(values) + number, sort=True)[0]
-    count = int(code.max()) + 1
-    # Below 2^16 groups NumPy sorts by counting.
-    of_rows = code[order].astype(np.uint16 if count <= 1 << 16 else np.int64)
-    order = order[np.argsort(of_rows, kind="stable")]
-    cuts = np.concatenate(([0], np.cumsum(np.bincount(code, minlength=count))))
-    for first, last in pairwise(cuts.tolist()):
-        yield tuple(int(key[order[first]]) for key in keys), order[first:last]
-
-
-def _by_start(start: Int64s, end: Int64s) -> Int64s | None:
-    """Rows by start and then by end; None where they are in this order. Tables consist of a few sorted pieces."""
-    sorted_already = bool((start[1:] >= start[:-1]).all())
-    if sorted_already and not bool(((start[1:] == start[:-1]) & (end[1:] < end[:-1])).any()):
-        return None
-    order = np.argsort(start, kind="stable")
-    begins = start[order]
-    same = begins[1:] == begins[:-1]
-    if same.any():
-        together = np.zeros(len(start), dtype=bool)
-        together[1:] |= same
-        together[:-1] |= same
-        places = np.flatnonzero(together)
-        rows = order[places]
-        order[places] = rows[np.lexsort((end[rows], start[rows]))]
-    return order
+def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterator[tuple[tuple[int, ...], Int64s]]:
+    """Each distinct tuple of keys, ascending, with its rows by start and then by end."""
+    order = np.lexsort((end, start, *reversed(keys)))
+    changes = np.zeros(max(len(order) - 1, 0), dtype=bool)
+    for key in keys:
+        changes |= np.diff(key[order]) != 0
+    for rows in np.split(order, np.flatnonzero(changes) + 1) if len(order) else ():
+        yield tuple(int(key[rows[0]]) for key in keys), rows
 
 
 _TABLE: Final = "memory_in_use"
