@@ -1,8 +1,7 @@
 """Home: the answer of a run, by its kind, and where to go next."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pandas as pd
@@ -22,7 +21,7 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
+from warpladder.dashboard.core.run_index import ListedRun, label_of
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.trace.parts import IN_APP, IN_PAGE
 from warpladder.dashboard.ui import pages, recordings, rows, runs, state, widgets
@@ -62,26 +61,25 @@ def draw(run: store.Run) -> None:
         st.info("Nothing was timed in this run; the checks say why, cell by cell.")
         pages.link("trust", "Checks →", **state.link())
     if own:
-        _links([*own, *_others(run)])
+        _others(run)
 
 
-def _others(run: store.Run) -> list[Cell]:
+def _others(run: store.Run) -> None:
     """The lines of the workloads that the run lacks, which the page shows where they are asked for."""
     context = runs.context()
     if set(runs.load(run).workloads).issuperset(run_index.workloads(context.every, context.device)):
-        return []
+        return
     if not st.toggle(
         f"The other workloads of {plain(context.device)}, each from its newest suitable run",
         # The figures of the first device were computed before the page asked; of another one it takes seconds.
         value=run_index.devices(context.every)[:1] == (context.device,),
         key="other workloads",
     ):
-        return []
+        return
     others = [each for name, source, workloads in _other_sources(run) for each in _lines(name, source, workloads)]
     others.sort(key=lambda each: each.workload)
     if others:
         _table(others, "others")
-    return others
 
 
 def _recording(run: store.Run, own: list[Cell]) -> None:
@@ -351,28 +349,6 @@ def _how(shown: list[Cell]) -> str:
         f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload{mean}.{last} "
         "Click a row for its ladder."
     )
-
-
-def _links(shown: list[Cell]) -> None:
-    """Links to pages that the rows do not lead to: the error of each precision, several GPUs."""
-    first = {each.workload: each.run_name for each in reversed(shown)}
-    precisions = Counter(each.workload for each in shown)
-    several = [name for name in sorted(first) if precisions[name] > 1]
-    _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
-    context, run_of = runs.context(), dict[str, str]()
-    for name in run_index.workloads(context.every, context.device, Need.GPUS):
-        having = [each.name for each in run_index.suitable(context.every, context.device, name, Need.GPUS)]
-        run_of[name] = runs.chosen_name() if runs.chosen_name() in having else having[0]
-    _line("Several GPUs", "devices.gpus", {name: state.link(run=run) for name, run in run_of.items()})
-
-
-def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
-    """A line of links to a page, one for each workload."""
-    if links:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.caption(f"{label}:", width="content")
-            for workload, link in links.items():
-                pages.link(page_name, f"{plain(workload)} →", **link, workload=workload)
 
 
 def _dated(run: store.Run) -> str:

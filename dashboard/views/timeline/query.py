@@ -13,7 +13,7 @@ from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.lanes import BLOCK, Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import parents
 from warpladder.dashboard.trace.samples import is_of_measurement, of_the_measurement
-from warpladder.data.arrays import NONE, Bools, Floats, Int64s, lookup
+from warpladder.data.arrays import NONE, Bools, Int64s, lookup
 from warpladder.data.nesting import nearest
 
 #: Approximate limit of rectangles and bars in a window, over all lanes.
@@ -169,7 +169,6 @@ NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "
 #: Words for the kinds of memory operations on their own.
 OPERATIONS: Final = MEMORY_OPERATIONS | {kind: f"copy {words}" for kind, words in COPIES.items()}
 _MOST_NAMES: Final = 9
-_PIECE: Final = 1 << 20
 #: The most kernel names of a trace for which all short names are made, at about 40 µs each.
 _SHORT_OF_MOST: Final = 10_000
 #: The facts of kernels are read only for traces of at most this many, because eight columns of more rows take over a second.
@@ -280,7 +279,8 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
     kernels = _names(traces, "kernels")
     of_kernel = np.full(max(len(kernels), 1), OTHER, dtype=np.uint8)
     if by == "kernel" and len(kernels):
-        time = _time_by_name(traces, lanes, len(kernels))
+        codes = traces.texts("kernels", "full_name").codes
+        time = np.bincount(codes, weights=traces.durations("kernels"), minlength=len(kernels))
         for place in np.argsort(-time, kind="stable")[:_MOST_NAMES]:
             of_kernel[place] = len(swatches)
             swatches.append(Swatch("kernel", kernels[place]))
@@ -299,17 +299,6 @@ def _of_launch(traces: Traces, of_range: Codes) -> Codes:
         return of_range
     codes: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
     return codes
-
-
-def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> Floats:
-    """The total nanoseconds of the kernels of each name, summed in pieces of a lane to bound memory."""
-    codes, time = traces.texts("kernels", "full_name").codes, np.zeros(count)
-    for lane in lanes.lanes:
-        for first in range(0, len(lane) if lane.kind == "device" else 0, _PIECE):
-            rows, lasts = lane.row[first : first + _PIECE], np.diff(lane.covered[first : first + _PIECE + 1])
-            kernel = rows < lanes.kernels
-            time += np.bincount(codes[rows[kernel]], weights=lasts[kernel], minlength=count)
-    return time
 
 
 def _names(traces: Traces, table: str) -> list[str]:
