@@ -24,7 +24,7 @@ from warpladder.errors import Error
 SCOPES: Final = ("device", "operation")
 #: Columns of `samples` with the same value for every sample; columns whose values a range does not give.
 SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "process": 0, "position": 0}
-UNKNOWN: Final = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
+UNKNOWN: Final = ("sm_clock_mhz", "held_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
 #: Diagnostics of the source `variant-from`. `{}` is the number of ranges.
 RANGES_AS_SAMPLES: Final = (
     "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range, or attributed to it by time, ran on the device, "

@@ -66,6 +66,16 @@ _STATE = (
         bits=32,
         nullable=True,
     ),
+    real(
+        "held_clock_mhz",
+        "mean SM clock while it was measured: cycles over time of every multiprocessor, which kernels before and after it read; known of "
+        "hot device samples and of loops",
+        "MHz",
+        nullable=True,
+        later=True,
+        least=0,
+        most=1e6,
+    ),
     integer("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
     real("power_w", "GPU power draw", "W", nullable=True),
     integer("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
@@ -277,16 +287,6 @@ ENERGY = Table(
             "execution_ns", "time of one execution in the loop, the mean between the two readings", "ns", least=1e-3, most=FAR
         ),
         real("idle_w", "power of the GPU without work, before the first loop of the process", "W", least=0, most=1e6),
-        real(
-            "held_clock_mhz",
-            "mean SM clock between the two readings: cycles over time of every multiprocessor, which kernels in the loop read; null where "
-            "that is not known",
-            "MHz",
-            nullable=True,
-            later=True,
-            least=0,
-            most=1e6,
-        ),
         *_STATE,
     ),
     (*CELL_KEY, "twin", "round"),

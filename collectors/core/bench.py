@@ -22,7 +22,9 @@ _CHUNK_BYTES: Final = 1 << 18
 
 
 #: Columns of `samples` that only GPUs have.
-NO_GPU_STATE: Final[Mapping[str, Any]] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
+NO_GPU_STATE: Final[Mapping[str, Any]] = dict.fromkeys(
+    ("sm_clock_mhz", "held_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
+)
 
 
 #: Part of a function's call, by the name that `warpladder.workloads.declare.functions` gives it -> its scope.
@@ -60,9 +62,9 @@ class Energy:
     held_clock_mhz: float | None = None
 
     @property
-    def columns(self) -> dict[str, float | None]:
+    def columns(self) -> dict[str, float]:
         """Columns of table `energy`."""
-        names = ("energy_mj", "duration_ns", "execution_ns", "idle_w", "held_clock_mhz")
+        names = ("energy_mj", "duration_ns", "execution_ns", "idle_w")
         return {name: getattr(self, name) for name in names}
 
 
@@ -73,7 +75,7 @@ class Reading:
     Attributes:
         duration_ns: time of one execution, in ns.
         phases_ns: times of its named parts in ns, by scope, e.g. `phase:h2d`.
-        state: columns `sm_clock_mhz`, `temperature_c`, `power_w` and `throttle_reasons`, read next to the sample.
+        state: the columns of `NO_GPU_STATE`, read next to the sample.
         throttled: the device reduced its clock while the repetition ran.
         interrupted: another program took the processor while the repetition ran.
         processor_ns: the processor time of one execution; None if it is not known.

@@ -16,6 +16,7 @@ from cupy.cuda import runtime
 from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.gpu_state import GpuState
+from warpladder.collectors.cuda.held_clock import mean_clock_mhz
 from warpladder.collectors.cuda.launch import graph_of, load
 from warpladder.collectors.cuda.persisting import PersistingLines
 from warpladder.workloads.api import Array, CudaVariant
@@ -83,6 +84,7 @@ class CudaDevice:
         self._dirty = cupy.zeros(2 * max(self.l2_bytes, 1 << 22), cupy.uint8)
         self._clean = cupy.zeros_like(self._dirty)
         self._sum = cupy.zeros(1, cupy.uint64)
+        self._clocks = cupy.zeros((2, self.sm_count, 2), cupy.uint64)
         pinned = cupy.cuda.alloc_pinned_memory(8)
         self._flags = np.frombuffer(pinned, np.uint32, 2)
         self._flags_pointer = np.uintp(pinned.ptr)
@@ -298,8 +300,22 @@ class CudaDevice:
         meet: Callable[[], object] = lambda: None,
     ) -> tuple[float, bool]:
         """Mean device time in ns of the executions that `replay` enqueues, right after the work of `first`; as `each_ns` otherwise."""
-        duration_ns, held = self.time_queued(replay, executions, meet, first)
+
+        def started() -> None:
+            self.read_clocks(self._clocks[0])
+            first()
+
+        def queued() -> None:
+            self.read_clocks(self._clocks[1])
+            meet()
+
+        duration_ns, held = self.time_queued(replay, executions, queued, started)
         return self.without_events(duration_ns) / executions, held
+
+    @property
+    def held_clock_mhz(self) -> float | None:
+        """Mean clock of the multiprocessors in the last batch and the work before it. Waits for the stream."""
+        return mean_clock_mhz(*self._clocks.get(self.stream))
 
 
 def current_device() -> CudaDevice:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, Protocol
 
-import numpy as np
-
 from warpladder.collectors.core.bench import Energy
 
 #: Seconds of a loop before the first reading, in which the power reaches that of the loop, and the least seconds between two readings.
@@ -51,16 +49,6 @@ class Loop(Protocol):
     def held_clock_mhz(self, first: int, last: int) -> float | None:
         """Mean clock of the multiprocessors between two marks; None if it is not known."""
         ...
-
-
-def mean_clock_mhz(first: np.ndarray, last: np.ndarray) -> float | None:
-    """Mean clock of the multiprocessors between two readings, each with a row of cycles and nanoseconds for every multiprocessor.
-
-    A multiprocessor that a reading lacks has a row of zeros there, and is left out. None if all are.
-    """
-    read = (first > 0).all(axis=1) & (last > 0).all(axis=1)
-    cycles, ns = (last[read] - first[read]).sum(axis=0).tolist()
-    return 1e3 * cycles / ns if ns else None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ import cupy
 
 from warpladder.collectors.core.bench import Failed, Operation, Pass, Reading, Unavailable
 from warpladder.collectors.cuda.device import CudaDevice, current_device
-from warpladder.collectors.cuda.energy import EnergyError, Meter, mean_clock_mhz
+from warpladder.collectors.cuda.energy import EnergyError, Meter
 from warpladder.collectors.cuda.events import CudaBench
+from warpladder.collectors.cuda.held_clock import mean_clock_mhz
 from warpladder.collectors.cuda.operation import HOT, CudaOperation
 from warpladder.workloads.api import Params, Variant
 
@@ -61,6 +62,7 @@ class EnergyBench(CudaBench):
             state = self.device.state.read()  # the loop is still at work
             self.device.stream.synchronize()
         energy = replace(energy, beside=self.device.state.others())
+        state = {**state, "held_clock_mhz": energy.held_clock_mhz}
         return Reading(max(round(energy.execution_ns), 1), state=state, energy=energy)
 
 

@@ -377,7 +377,8 @@ class CudaBench:
         # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
         duration_ns, held = self.device.batch_ns(operation.replay, operation.batch, operation.run, self.communicator.wait)
         self._last_outputs = lambda: self._outputs_of(operation, operation.of_batch())
-        return self._reading(max(round(duration_ns), 1), held=held)
+        reading = self._reading(max(round(duration_ns), 1), held=held)
+        return replace(reading, state={**reading.state, "held_clock_mhz": self.device.held_clock_mhz})
 
     def _make_batch(self, operation: CudaOperation) -> None:
         """Make a batch long enough to time: a CUDA graph, or plain launches if the operation cannot be captured."""

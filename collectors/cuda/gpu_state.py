@@ -29,11 +29,12 @@ class GpuState:
         self._state: dict[str, Any] = {}
 
     def read(self) -> dict[str, Any]:
-        """Return the columns of `samples` about the GPU's state; a value that NVML lacks is None."""
+        """Return the columns of `samples` about the GPU's state; a value that NVML lacks is None, as is the clock held."""
         now = time.monotonic()
         if now - self._read_at > MAX_AGE_S:
             self._state = {
                 "sm_clock_mhz": _ask(pynvml.nvmlDeviceGetClockInfo, self._handle, pynvml.NVML_CLOCK_SM),
+                "held_clock_mhz": None,
                 "temperature_c": _ask(pynvml.nvmlDeviceGetTemperature, self._handle, pynvml.NVML_TEMPERATURE_GPU),
                 "power_w": _watts(_ask(pynvml.nvmlDeviceGetPowerUsage, self._handle)),
                 "throttle_reasons": _ask(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self._handle),

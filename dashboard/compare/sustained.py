@@ -22,7 +22,7 @@ def remarks(data: RunData, workload: str, case: str) -> tuple[str, ...]:
     Short samples are those with a hot L2, which the loops have too, or else those with a cold one.
     """
     looped = _looped(data, workload, case)
-    return (*_other_winners(looped, data, workload, case), *_clocks(looped))
+    return (*_other_winners(looped, data, workload, case), *clocks(looped, "loop_mhz", "the loops"))
 
 
 def _looped(data: RunData, workload: str, case: str) -> pd.DataFrame:
@@ -47,11 +47,12 @@ def _other_winners(looped: pd.DataFrame, data: RunData, workload: str, case: str
             yield f"{lead}{_told(loop)} is faster in the loop than {_told(short)}, the fastest in short samples"
 
 
-def _clocks(looped: pd.DataFrame) -> Iterator[str]:
-    known = looped[looped["loop_mhz"].notna()].sort_values("loop_mhz", kind="stable")
-    if len(known) and known["loop_mhz"].iloc[-1] > _ONE_CLOCK * known["loop_mhz"].iloc[0]:
-        low, high = (f"{row['loop_mhz']:,.0f} MHz ({_name(row)})" for _, row in known.iloc[[0, -1]].iterrows())
-        yield f"the loops held {low} to {high}: ratios of their times include the ratio of the clocks"
+def clocks(frame: pd.DataFrame, column: str, what: str) -> Iterator[str]:
+    """A sentence about the clocks of variants in a column, in MHz, where they differ; without a full stop."""
+    known = frame[frame[column].notna()].sort_values(column, kind="stable")
+    if len(known) and known[column].iloc[-1] > _ONE_CLOCK * known[column].iloc[0]:
+        low, high = (f"{row[column]:,.0f} MHz ({_name(row)})" for _, row in known.iloc[[0, -1]].iterrows())
+        yield f"Clocks held in {what}: {low} to {high}; ratios of times there include the ratio of the clocks"
 
 
 def _told(row: "pd.Series[float]") -> str:

@@ -441,7 +441,10 @@ SAMPLES: Final[Rules] = {
     **dict.fromkeys(
         ("workload", "variant", "config", "case", "gpus", "rank", "cache", "scope", "twin", "process", "round", "position")
     ),
-    **{name: _sample(name) for name in ("duration_ns", "sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")},
+    **{
+        name: _sample(name)
+        for name in ("duration_ns", "sm_clock_mhz", "held_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
+    },
 }
 
 

@@ -333,6 +333,7 @@ def _samples(
                 "round": np.arange(rounds), "position": random.integers(0, 12, rounds),
                 "duration_ns": np.rint(made_ns * drift * noise * bias).astype(np.int64),
                 "sm_clock_mhz": None if host else 1980, "temperature_c": None if host else 41,
+                "held_clock_mhz": 1972.5 if (cache, scope) == ("hot", "device") else np.nan,
                 "power_w": np.nan if host else 310.0, "throttle_reasons": None if host else 0,
             }  # fmt: skip
 

@@ -145,12 +145,13 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
         sentence(_passed(timed)),
         "Error: relative error (L2 norm) against float64." if mixed else "",
         _on_energy(next(row for row in rows if row.energy_mj.known)) if metered else "",
-        sentence(first.sustained),
+        sentence(first.clocks),
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
     name = slug("ladder", first.workload, first.case, first.scope, first.cache)
-    shown_columns = frame.drop(columns=["sustained", *(() if metered else within_run.ENERGY_COLUMNS)])
+    held = ["held_clock_mhz"] if frame["held_clock_mhz"].isna().all() else []
+    shown_columns = frame.drop(columns=["clocks", *held, *(() if metered else within_run.ENERGY_COLUMNS)])
     return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
 
 
@@ -354,6 +355,8 @@ def _hover(row: Cell) -> str:
         figures.append(share_of_floor(row))
     if row.speedup.known:
         figures.append((f"speedup over {row.baseline}", format_estimate(row.speedup, format_ratio)))
+    if pd.notna(row.held_clock_mhz):
+        figures.append(("clock held", f"{row.held_clock_mhz:,.0f} MHz"))
     if row.gain.known:
         figures.append((f"gain over {row.gain_over}, {word(row.gain_from)}", _gain(row)))
     return hover(row, *figures, *(_of_energy(row) if row.energy_mj.known else []))

@@ -23,7 +23,8 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
 
         - `beats`, `ties`: tuples of the variants of `leaders` than which it is faster, and of those than which it is not known to be slower
           or faster;
-        - `sustained`: `sustained.remarks` of the case, in every row.
+        - `held_clock_mhz`: median of its samples;
+        - `clocks`: what is to be told of the clocks held in samples and in loops, in every row; see `sustained`.
     """
     every = cells(data)
     best = best_config(select(every, workload, case, timing))
@@ -33,7 +34,19 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     frame = add_energy(with_speedups(data, workload, timing, frame), data, workload, case)
     frame = with_gains(data, workload, case, timing, frame)
     frame = _against_leaders(data, workload, case, timing, frame)
-    return frame.assign(sustained=". ".join(sustained.remarks(data, workload, case)))
+    held = _held_clocks(data, workload, case, timing)
+    frame = frame.assign(held_clock_mhz=[held.get(key, float("nan")) for key in _keys(frame)])
+    told = (*sustained.clocks(contestants(frame), "held_clock_mhz", "the samples"), *sustained.remarks(data, workload, case))
+    return frame.assign(clocks=". ".join(told))
+
+
+def _held_clocks(data: RunData, workload: str, case: str, timing: Timing) -> Mapping[tuple[str, str, int], float]:
+    """The median clock that the samples of each variant, config and number of GPUs held."""
+    known = data.samples[data.samples["held_clock_mhz"].notna()]
+    of_timing = in_timing(known, workload, timing)
+    cells_of = of_timing[(of_timing["case"] == case) & (of_timing["twin"] == 0)]
+    medians = cells_of.groupby(["variant", "config", "gpus"], observed=True)["held_clock_mhz"].median().reset_index()
+    return {(variant, config, int(gpus)): mhz for variant, config, gpus, mhz in medians.itertuples(index=False, name=None)}
 
 
 #: Variant, config, and median in nanoseconds.

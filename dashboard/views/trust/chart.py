@@ -98,7 +98,8 @@ def _percent(duration_ns: Any, median_ns: float) -> Any:
 def _sample_hover(row: dict[Any, Any]) -> str:
     lines = [f"<b>{text(format_duration(row['duration_ns']))}</b>", f"round {row['round']}, place {row['position']}"]
     if pd.notna(row["sm_clock_mhz"]):
-        lines.append(f"NVML: {row['sm_clock_mhz']} MHz, {row['temperature_c']} °C")
+        held = f"held {row['held_clock_mhz']:,.0f} MHz; " if pd.notna(row["held_clock_mhz"]) else ""
+        lines.append(f"{held}NVML: {row['sm_clock_mhz']} MHz, {row['temperature_c']} °C")
     if pd.notna(row["throttle_reasons"]) and row["throttle_reasons"]:
         lines.append(f"throttled: NVML reasons {row['throttle_reasons']:#x}")
     return "<br>".join(lines)

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from tests.collectors.core.recordings import QUICK_CASES, ROOT
 from warpladder.__main__ import command
 from warpladder.collectors.core import journal
+from warpladder.collectors.core.bench import NO_GPU_STATE
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.journal import Journal, SavedElsewhere
 from warpladder.collectors.core.plan import Request, make_plan
@@ -51,7 +52,7 @@ def finish(kept: Journal, case: str, detail: str = "") -> None:
         "position": 0,
         "duration_ns": 5,
     }
-    sample |= dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
+    sample |= dict.fromkeys(NO_GPU_STATE)
     rows = [sample | {"round": number} for number in range(3)]
     kept.note(rows_event({"results": [result_row(cell, "ok", detail)]}), store.conform("samples", rows))
 

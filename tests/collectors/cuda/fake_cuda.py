@@ -69,10 +69,13 @@ class FakeArray:
 
     def fill(self, value: float) -> None: ...
 
-    def get(self, stream: object, out: np.ndarray, blocking: bool) -> None:
-        assert not blocking
+    def get(self, stream: object, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        assert blocking == (out is None)
+        if out is None:
+            return self.values
         out[...] = self.values
         self.log.append(f"{self.name} out")
+        return out
 
     def set(self, host: np.ndarray, stream: object) -> None:
         self.values = host.copy()

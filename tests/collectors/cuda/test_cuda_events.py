@@ -75,6 +75,8 @@ def test_a_program_of_the_host_has_no_device_time(tmp_path: Path) -> None:
 def test_the_state_of_the_gpu_stands_beside_every_sample(faulty: store.Run) -> None:
     samples = faulty.table("samples")
     assert samples["sm_clock_mhz"].between(100, 5000).all()
+    is_batch = (samples["scope"] == "device") & (samples["cache"] == "hot")
+    assert samples["held_clock_mhz"][is_batch].between(100, 5000).all() and samples["held_clock_mhz"][~is_batch].isna().all()
     assert samples["throttle_reasons"].notna().all()
 
 

@@ -2,13 +2,12 @@
 
 import statistics
 
-import numpy as np
 import pytest
 
 from tests.collectors.cuda.fake_counter import IDLE_W, FakeGpu, FakeLoop
 from warpladder.collectors.core.bench import Energy
 from warpladder.collectors.cuda import energy as metering
-from warpladder.collectors.cuda.energy import EnergyError, Meter, mean_clock_mhz
+from warpladder.collectors.cuda.energy import EnergyError, Meter
 
 #: A product that takes 372 us at 700 W, of which 124 W are idle: 214.272 mJ an execution.
 WATTS, EXECUTION_NS = 700.0, 372_000.0
@@ -71,14 +70,6 @@ def test_loops_of_identical_code_differ_by_less_than_1_percent() -> None:
     found = [millijoules(looped(gpu)) for _ in range(12)]
     assert max(found) / min(found) < 1.02, "single loops"
     assert statistics.median(found[0::2]) / statistics.median(found[1::2]) == pytest.approx(1, abs=0.01)
-
-
-def test_a_clock_is_the_mean_of_the_multiprocessors_that_both_readings_have() -> None:
-    """In 1 s, one makes 1.4e9 cycles, and another one 1.5e9. The third has no second reading, and the fourth no first."""
-    first = np.array([(7, 100), (10**12, 100), (5, 100), (0, 0)], np.uint64)
-    last = np.array([(7 + 14 * 10**8, 10**9 + 100), (10**12 + 15 * 10**8, 10**9 + 100), (0, 0), (9, 10**9)], np.uint64)
-    assert mean_clock_mhz(first, last) == pytest.approx(1450)
-    assert mean_clock_mhz(first[2:], last[2:]) is None
 
 
 def test_a_counter_that_stands_still_is_told() -> None:

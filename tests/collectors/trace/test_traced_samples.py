@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.collectors.nsight_systems import reports
+from warpladder.collectors.core.bench import NO_GPU_STATE
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.nsight_systems.trace import NsightTrace
 from warpladder.collectors.trace.notes import Notes
@@ -19,7 +20,7 @@ from warpladder.data.store import RunWriter
 
 def sample(cache: str, round_number: int, duration_ns: int, twin: int = 0, scope: str = "device") -> dict[str, Any]:
     cell = {"workload": "conv2d", "variant": "v01_tile", "config": "block=16", "case": "n=64"}
-    state = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
+    state = dict.fromkeys(NO_GPU_STATE)
     place = {
         "gpus": 1,
         "rank": 0,

@@ -127,7 +127,7 @@ def test_the_ladder_has_a_column_of_energy_where_the_run_has_it(data: RunData) -
     assert {"energy_mj", "energy_mj_low", "per_watt", "energy_verdict"} <= set(drawn.data.columns)
     hovers = [trace.hovertext for trace in drawn.figure.data]
     assert any("energy over v01_naive" in each and "GFLOP/s/W" in each and " W and 1,755 MHz" in each for each in hovers)
-    assert "sustained" not in drawn.data.columns
+    assert "clocks" not in drawn.data.columns
 
 
 @pytest.mark.thorough

@@ -22,9 +22,10 @@ CELL = {"workload": "w", "case": CASE, "config": ""}
 SHORT_US = {"v01": {"hot": 1020, "cold": 1100}, "v02": {"hot": 1000, "cold": 1200}}
 #: In a loop, v02 draws more power for each operation, holds a lower clock and is 3 % slower.
 LOOPS = {("v01", ""): (690.0, 1.10e6), ("v02", ""): (698.0, 1.13e6)}
+SAMPLES_MHZ = {"v01": 1800.0, "v02": 1620.0}
 CLOCKS_MHZ = {"v01": 1500.0, "v02": 1440.0}
 WINNER = "v01 (1.10 ms at 690 W and 1,500 MHz) is faster in the loop than v02 (1.13 ms at 698 W and 1,440 MHz), the fastest in short samples"
-CLOCKS = "the loops held 1,440 MHz (v02) to 1,500 MHz (v01): ratios of their times include the ratio of the clocks"
+CLOCKS = "Clocks held in the loops: 1,440 MHz (v02) to 1,500 MHz (v01); ratios of times there include the ratio of the clocks"
 
 
 def write(
@@ -36,7 +37,17 @@ def write(
 ) -> Path:
     """A run of one case with short samples and loops. `variants`: precisions, fp32 for others."""
     samples = [
-        row("samples", **CELL, variant=name, gpus=1, scope="device", cache=cache, round=number, duration_ns=1000 * us[cache])
+        row(
+            "samples",
+            **CELL,
+            variant=name,
+            gpus=1,
+            scope="device",
+            cache=cache,
+            round=number,
+            duration_ns=1000 * us[cache],
+            held_clock_mhz=SAMPLES_MHZ[name] if cache == "hot" else None,
+        )
         for name, us in SHORT_US.items()
         for cache in caches
         for number in range(8)
@@ -104,3 +115,14 @@ def test_the_summary_has_the_remarks_below_the_table(data: RunData) -> None:
 def test_the_note_of_the_ladder_has_them(data: RunData) -> None:
     drawn = chart.ladder(query.ladder(data, "w", CASE, Timing("device", "cold")), look(data))
     assert f"{WINNER}. {CLOCKS}." in drawn.note
+    assert "held_clock_mhz" not in drawn.data.columns and not any("clock held" in each.hovertext for each in drawn.figure.data)
+
+
+def test_the_ladder_of_hot_samples_has_the_clocks_that_they_held(data: RunData) -> None:
+    drawn = chart.ladder(query.ladder(data, "w", CASE, Timing("device", "hot")), look(data))
+    samples = (
+        "Clocks held in the samples: 1,620 MHz (v02) to 1,800 MHz (v01); ratios of times there include the ratio of the clocks"
+    )
+    assert f"{samples}. {WINNER}. {CLOCKS}." in drawn.note
+    assert drawn.data["held_clock_mhz"].tolist() == [1800, 1620]
+    assert ["1,800 MHz" in each.hovertext for each in drawn.figure.data] == [True, False]

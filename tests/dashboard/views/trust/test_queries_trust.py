@@ -39,9 +39,11 @@ def test_findings_about_the_run_keep_each_text() -> None:
 
 
 def test_the_clock_beside_a_sample_is_called_that_of_nvml() -> None:
-    data = run_of([variant("v01_a")], samples("v01_a", range(100, 110), sm_clock_mhz=1965, temperature_c=41))
-    figure = chart.samples_over_rounds(data.samples, look(data)).figure
-    assert "NVML: 1965 MHz, 41 °C" in figure.data[0].hovertext[0]
+    for held, words in ((None, "<br>NVML: 1965 MHz, 41 °C"), (1587.4, "<br>held 1,587 MHz; NVML: 1965 MHz, 41 °C")):
+        rows = samples("v01_a", range(100, 110), sm_clock_mhz=1965, temperature_c=41, held_clock_mhz=held)
+        data = run_of([variant("v01_a")], rows)
+        figure = chart.samples_over_rounds(data.samples, look(data)).figure
+        assert words in figure.data[0].hovertext[0]
 
 
 def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
