@@ -432,7 +432,9 @@ def _sample(name: str) -> Rule:
         for key in ("workload", "variant", "config", "case", "gpus", "rank", "cache", "scope", "twin", "round", "position"):
             table = table[table[key] == row[key]]
         assert len(table) == 1
-        return None if pd.isna(table[name].iloc[0]) else float(table[name].iloc[0])
+        if name not in table or pd.isna(table[name].iloc[0]):  # runs that are older than the column lack it
+            return None
+        return float(table[name].iloc[0])
 
     return rule
 

@@ -22,6 +22,7 @@ def test_a_hot_sample_has_the_clock_that_was_held_and_a_cold_one_has_none(monkey
     events = install_events(monkeypatch, [])
     workload = registry.load("gan_tconv")
     case = workload.case("images=3")
+    monkeypatch.setattr(events.CudaBench, "checks_stream", False)
     bench = events.CudaBench(workload, case, workload.make_inputs(case, np.random.default_rng(0)))
     library = LibraryVariant("cudnn", "cuDNN", "peer", prepare=lambda *arguments: lambda: None)
     operation = bench.prepare(library, {})
