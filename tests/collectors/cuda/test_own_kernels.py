@@ -17,7 +17,7 @@ KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
 @pytest.mark.parametrize(
     ("source", "kernels", "arch"),
     [
-        ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty"), "sm_75"),
+        ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty", "read_clocks", "wait_ns"), "sm_75"),
         ("fingerprint.cu", ("fingerprint",), "sm_75"),
         (
             "errors.cu",
