@@ -32,20 +32,19 @@ def compiled_ddp(
 
     Idea: Triton kernels for what lies between the products. With `copies` the parameters are the BF16 copies of the weights, so that neither
         weights nor gradients are cast.
-    Bottleneck: The compiled backward pass gives all gradients at its end, so that they leave together.
+    Bottleneck: The compiled backward pass gives all gradients at its end, so that they leave together; the copies to and from buckets.
     Next: `torch_compile`, without the wrapper.
     Source: torch.compile around a module within DistributedDataParallel.
     """
     return _ddp_step(case, inputs, outputs, communicator, products, is_compiled=True)
 
 
-def compiled_allreduce(
-    case: Case, inputs: Buffers, outputs: Buffers, communicator: Communicator, mode: str
-) -> Callable[[], None]:
+def compiled_allreduce(case: Case, inputs: Buffers, outputs: Buffers, communicator: Communicator) -> Callable[[], None]:
     """The compiled step of one rank, cut in two at an all-reduce of all gradients in BF16, in one CUDA graph.
 
     Idea: No wrapper: the first half leaves all gradients in one array of BF16, and the second half updates the weights and writes the copies.
-    Bottleneck: The passes through memory between the products, and NCCL's latency, which nothing hides.
+    Bottleneck: The passes through memory between the products, and NCCL's latency, which nothing hides. The mode max-autotune is left out: its
+        search had not ended for one case on two H200s after 26 s.
     Next: A step written by hand.
     Source: torch.compile, TorchInductor; torch.distributed.all_reduce.
     """
@@ -73,8 +72,7 @@ def compiled_allreduce(
     def update() -> None:
         _update(of, new, dict(zip(INPUTS, parts, strict=True)), keep)
 
-    with torch_bridge.compile_mode(mode):
-        first, last = torch_bridge.compile_for_graph(gradients), torch_bridge.compile_for_graph(update)
+    first, last = torch_bridge.compile_for_graph(gradients), torch_bridge.compile_for_graph(update)
     if communicator.size > 1:
         torch_bridge.join_ranks(communicator)
 

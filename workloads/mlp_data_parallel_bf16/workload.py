@@ -7,7 +7,7 @@ from warpladder.workloads.mlp_data_parallel_bf16 import host, peers, problem
 from warpladder.workloads.mlp_data_parallel_bf16.rungs import CUDA_VARIANTS
 from warpladder.workloads.mlp_training import problem as step
 from warpladder.workloads.mlp_training_bf16 import problem as of_one_rank
-from warpladder.workloads.torch_bridge import COMPILE_MODES, COMPILER
+from warpladder.workloads.torch_bridge import COMPILER
 
 _MODULES: Final = ({"products": "autocast"}, {"products": "copies"})
 
@@ -33,7 +33,7 @@ LIBRARY_VARIANTS: Final = (
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile", "torch.compile, all-reduce, CUDA graph", "peer", "bf16", COMPILE_MODES),
+        *("torch_compile", "torch.compile, all-reduce, CUDA graph", "peer", "bf16"),
         requires=COMPILER,
         prepare=peers.compiled_allreduce,
         communicates=True,
