@@ -6,7 +6,7 @@ is open from its start up to, but not including, its end. Intervals of a thread 
 
 import numpy as np
 
-from warpladder.data.arrays import NONE, Bools, Int64s
+from warpladder.data.arrays import NONE, Bools, Int64s, heads
 
 
 def order(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:
@@ -23,7 +23,7 @@ class Innermost:
 
     def __init__(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
         self._thread, self._start, self._maxima = thread, start, _maxima(end)
-        bounds = np.append(np.flatnonzero(np.diff(thread, prepend=thread[:1] - 1)), len(thread))
+        bounds = np.append(heads(thread), len(thread))
         self._first, self._last = bounds[:-1], bounds[1:]
 
     def at(self, thread: Int64s, time: Int64s) -> Int64s:

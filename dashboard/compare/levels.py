@@ -20,7 +20,7 @@ from warpladder.dashboard.core.cells import cells, in_timing, measured
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
-from warpladder.data.arrays import Floats, Int64s, coded, ordered
+from warpladder.data.arrays import Floats, Int64s, coded, heads, ordered
 from warpladder.data.names import NOT_DONE
 from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 
@@ -196,9 +196,7 @@ def levels(
     ends = grouped_median_intervals(durations, n)
     cell = np.repeat(np.arange(len(n)), n)
     order = np.lexsort((processes, cell))
-    starts = np.ones(len(cell), dtype=bool)
-    starts[1:] = (np.diff(cell[order]) != 0) | (np.diff(processes[order]) != 0)
-    first = np.flatnonzero(starts)
+    first = heads(cell[order], processes[order])
     of_process = np.diff(np.append(first, len(cell)))
     medians = grouped_median_intervals(durations[order], of_process)["median"]
     of_cell, medians = cell[order][first][of_process >= FEWEST_OF_PROCESS], medians[of_process >= FEWEST_OF_PROCESS]
@@ -244,7 +242,7 @@ def _quartiles_of_processes(logs: Floats, n: Int64s, processes: npt.NDArray[np.i
     cell = np.repeat(np.arange(len(n)), n)
     order = np.lexsort((logs, processes, cell))
     cell, process = cell[order], processes[order]
-    starts = np.flatnonzero(np.diff(cell, prepend=-1) | np.diff(process, prepend=-1))
+    starts = heads(cell, process)
     count = np.diff(np.append(starts, len(cell)))
     enough = count >= FEWEST_OF_PROCESS
     found = np.full((len(n), int(processes.max(initial=0)) + 1), np.nan)

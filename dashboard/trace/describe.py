@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.data import kernel_names
-from warpladder.data.arrays import Floats, Int64s
+from warpladder.data.arrays import Floats, Int64s, heads
 from warpladder.data.kernel_names import CLOSED_BY
 
 _TENTH: Final = Decimal("0.1")
@@ -56,7 +56,7 @@ def statistics(counted: Tally) -> pd.DataFrame:
     group, value, times_seen = counted
     if not len(group):
         return pd.DataFrame(columns=["total", "n", "mean", "median", "min", "max", "stddev"])
-    first = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
+    first = heads(group)
     rows = np.diff(np.append(first, len(group)))
     n, total = np.add.reduceat(times_seen, first), np.add.reduceat(value * times_seen, first)
     mean = total / n

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.operations.operator_calls import Calls, OperatorWork
-from warpladder.data.arrays import Int64s, numbered, occurrence
+from warpladder.data.arrays import Int64s, heads, numbered, occurrence
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
@@ -238,7 +238,7 @@ def _alike(codes: Int64s, launch: Int64s, stream: Int64s) -> Iterator[Int64s]:
     Args:
         codes, launch, stream: of work that is sorted by launch, stream and start.
     """
-    begin = np.flatnonzero((np.diff(launch, prepend=-1) != 0) | (np.diff(stream, prepend=-1) != 0))
+    begin = heads(launch, stream)
     found: dict[bytes, list[int]] = {}
     for first, last in zip(begin.tolist(), [*begin[1:].tolist(), len(codes)], strict=True):
         found.setdefault(codes[first:last].tobytes(), []).append(first)

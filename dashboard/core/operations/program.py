@@ -13,7 +13,7 @@ from warpladder.dashboard.core.operations.hot_operations import Choice, HotOpera
 from warpladder.dashboard.core.operations.operator_calls import OperatorWork
 from warpladder.dashboard.core.replay import replay
 from warpladder.dashboard.core.traces import ended_last
-from warpladder.data.arrays import NONE, Bools, Floats, Int64s, integers
+from warpladder.data.arrays import NONE, Bools, Floats, Int64s, integers, least_of_groups
 from warpladder.data.store import Run
 
 #: Work that starts so soon after the work before it on its stream was released by it, ns.
@@ -164,10 +164,7 @@ class DeviceTimeline:
     def _first_end(self) -> Int64s:
         """When the first work of the same launch ended."""
         launch = np.unique(self.launched, return_inverse=True)[1]
-        first = np.full(int(launch.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-        np.minimum.at(first, launch, self.end)
-        ended: Int64s = first[launch]
-        return ended
+        return least_of_groups(launch, self.end, int(launch.max(initial=-1)) + 1)[launch]
 
     @cached_property
     def _latency(self) -> float:
