@@ -22,9 +22,9 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def named_ranks(ranks: Sequence[int], most: int = _MOST_RANKS) -> str:
+def named_ranks(ranks: Sequence[int], most: int = _MOST_RANKS, noun: str = "rank") -> str:
     """`rank 3`, `ranks 3 and 5`, and of more than four ranks, or another number, `ranks 3, 5, 7, 8 and 12 more`."""
     if len(ranks) == 1:
-        return f"rank {ranks[0]}"
+        return f"{noun} {ranks[0]}"
     listed = first_of(ranks, most) if len(ranks) > most else f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
-    return f"ranks {listed}"
+    return f"{noun}s {listed}"

@@ -13,6 +13,9 @@ from warpladder.data.words import named_ranks
 
 #: No rank is late where a lateness of this part of the mean span of a rank would show.
 _WOULD_SHOW: Final = 0.01
+#: Steps with so much of a lateness are named, where they are no more than this part of all.
+_NEARLY_ALL: Final = 0.9
+_FEW: Final = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Lateness:
         span_ns: the mean span of a rank.
         reasons: why no rank can be told, or how alike they are; empty where a rank is late.
         alike: none is late, and one that is late by a hundredth of the span would show.
+        steps: the few steps in which they are late; empty where they are in most of them.
     """
 
     late: tuple[int, ...]
@@ -37,6 +41,7 @@ class Lateness:
     span_ns: float
     reasons: tuple[str, ...]
     alike: bool = False
+    steps: tuple[int, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -51,7 +56,8 @@ class Lateness:
         share = format_percent(100 * self.longer_ns / others / self.span_ns)
         exposed = "all" if exposed == longer else exposed
         wait = f"the other rank waits {longer} longer" if others == 1 else f"the others wait {longer} longer, on average"
-        return f"{which} late: {wait}, {share} of a rank's {span}, {exposed} of it exposed"
+        few = f", nearly all in {named_ranks(self.steps, noun='step')}" if self.steps else ""
+        return f"{which} late: {wait}, {share} of a rank's {span}, {exposed} of it exposed{few}"
 
 
 def lateness(data: RunData) -> Lateness:
@@ -71,7 +77,25 @@ def lateness(data: RunData) -> Lateness:
         sums = _of_several(data, ranks, late["rank"].tolist())
     else:
         sums = int(late["lateness_ns"].iloc[0]), int(late["lateness_exposed_ns"].iloc[0])
-    return Lateness(tuple(late["rank"].tolist()), *sums, others, mean, ())
+    return Lateness(tuple(late["rank"].tolist()), *sums, others, mean, (), steps=_few_steps(data, late["rank"].tolist()))
+
+
+def _few_steps(data: RunData, late: list[int]) -> tuple[int, ...]:
+    """The steps in which the others wait nearly all of the time that they wait longer than the late ranks; empty where these are many."""
+    rows, longer = _longer(data, late)
+    of_steps = longer.groupby(rows["iteration"]).sum().sort_values(ascending=False)
+    reached = of_steps.cumsum() < _NEARLY_ALL * of_steps.sum()
+    few = of_steps.index[: int(reached.sum()) + 1].tolist()
+    return tuple(sorted(map(int, few))) if len(few) <= _FEW * rows["iteration"].nunique() else ()
+
+
+def _longer(data: RunData, late: list[int]) -> tuple[pd.DataFrame, "pd.Series[float]"]:
+    """The collectives of a job, and how much longer another rank waits in each than the latest of the late ranks."""
+    rows = data.job.frame("collectives", "rank", "iteration", "match", "group", "group_ranks", "wait_ns", "sends_to")
+    rows = rows[rows["sends_to"].isna()].dropna(subset=["match", "wait_ns"])
+    is_late, wait = rows["rank"].isin(late), rows["wait_ns"].astype("int64")
+    least = wait[is_late].groupby(rows["match"]).min()
+    return rows, (wait - rows["match"].map(least))[~is_late].dropna()
 
 
 def _of_several(data: RunData, ranks: pd.DataFrame, late: list[int]) -> tuple[int, int]:
@@ -79,11 +103,7 @@ def _of_several(data: RunData, ranks: pd.DataFrame, late: list[int]) -> tuple[in
 
     A wait in a group counts once, however many late ranks it has; those of different groups are different waits.
     """
-    rows = data.job.frame("collectives", "rank", "match", "group", "group_ranks", "wait_ns", "sends_to")
-    rows = rows[rows["sends_to"].isna()].dropna(subset=["match", "wait_ns"])
-    is_late, wait = rows["rank"].isin(late), rows["wait_ns"].astype("int64")
-    least = wait[is_late].groupby(rows["match"]).min()
-    longer = (wait - rows["match"].map(least))[~is_late].dropna()
+    rows, longer = _longer(data, late)
     keys = [rows.loc[longer.index, name].astype(str) for name in ("rank", "group", "group_ranks")]
     sums = longer.groupby(keys).sum().clip(lower=0).groupby("rank").sum()
     exposed = ranks.set_index(ranks["rank"].astype(str))["exposed_ns"].astype("int64")

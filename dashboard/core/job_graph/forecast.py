@@ -12,7 +12,7 @@ from warpladder.dashboard.core.job_graph.groups import SlowGroup, slow_group
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.replay import Contradiction
 from warpladder.dashboard.core.traces import Job
-from warpladder.data.arrays import Floats
+from warpladder.data.arrays import Bools
 from warpladder.data.words import named_ranks
 
 #: The replay without a change must give the measured step within this part of it.
@@ -149,23 +149,31 @@ def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) ->
 
     The slowest one counts, and those that exceed their peers at least half as much.
     """
-    sums = graph.pieces[~(graph.pieces["is_first"] & (graph.pieces["iteration"] == graph.iterations[0]))]
-    sums = sums.groupby("rank")[["compute_ns", "host_ns", "other_ns"]].sum()
+    pieces, times = graph.pieces, ["compute_ns", "host_ns", "other_ns"]
+    counted = ~(pieces["is_first"] & (pieces["iteration"] == graph.iterations[0]))
+    sums = pieces[counted].groupby("rank")[times].sum()
     stages = pipeline.stages if pipeline else (graph.ranks,)
-    excess, factors = dict[int, float](), dict[int, Floats]()
+    excess, slower = dict[int, float](), dict[int, tuple[list[int], Bools]]()
     for ranks in (each for each in stages if len(each) > 1):
-        times = sums.loc[list(ranks)].to_numpy(np.float64)
-        for rank, own in zip(ranks, times, strict=True):
-            usual = np.median(times[np.array(ranks) != rank], axis=0)
-            slow = own if compute else np.array([usual[0], *own[1:]])
+        for rank in ranks:
+            peers = [each for each in ranks if each != rank]
+            usual = sums.loc[peers].median().to_numpy()
+            slow = sums.loc[rank].to_numpy(np.float64)
+            slow[0] = slow[0] if compute else usual[0]
             more = float(slow.sum() / max(usual.sum(), 1)) - 1
             if more > UNEVEN - 1:
-                excess[rank], factors[rank] = more, np.minimum(usual / np.maximum(slow, 1), 1)
+                excess[rank], slower[rank] = more, (peers, slow > usual)
     found = sorted(rank for rank, more in excess.items() if more >= max(excess.values()) / 2)
     change = Change.of(graph)
+    of_steps = pieces.groupby(["rank", "iteration"])[times].sum()
     for rank in found:
-        chosen = (graph.pieces["rank"] == rank).to_numpy()
-        change.compute[chosen], change.host[chosen], change.other[chosen] = factors[rank]
+        peers, kinds = slower[rank]
+        # Step by step: a rank may be slow in a few of them.
+        like_peers = of_steps.loc[peers].groupby("iteration").median() / of_steps.loc[rank].clip(lower=1)
+        factors = like_peers.where(np.tile(kinds, (len(like_peers), 1)), 1.0)
+        chosen = (pieces["rank"] == rank).to_numpy()
+        own = factors.reindex(pieces.loc[chosen, "iteration"]).to_numpy()
+        change.compute[chosen], change.host[chosen], change.other[chosen] = own.T
     return found, change
 
 

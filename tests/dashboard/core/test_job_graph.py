@@ -5,8 +5,11 @@ The steps of changed jobs are those of traces that are generated with the change
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -209,6 +212,35 @@ def test_a_rank_that_copies_for_longer_is_made_like_its_peers() -> None:
     slow, change = forecast._slow_ranks(graph, None, compute=True)
     assert slow == [2] and change.other.tolist() == [1, 1, 0.25, 1]
     assert change.compute.tolist() == change.host.tolist() == [1, 1, 1, 1]
+
+
+def test_a_rank_that_is_slow_in_one_step_is_made_like_its_peers_there() -> None:
+    """Over all steps it computes 1.5 times as long; a factor for all of them left half of the slow step."""
+    rows = [
+        {"rank": rank, "iteration": step, "is_first": False, "compute_ns": 300 if (rank, step) == (2, 3) else 100}
+        for rank in range(4)
+        for step in range(4)
+    ]
+    graph = JobGraph((0, 1, 2, 3), (0, 1, 2, 3), pd.DataFrame(rows).assign(host_ns=0, other_ns=0), pd.DataFrame())
+    slow, change = forecast._slow_ranks(graph, None, compute=True)
+    assert slow == [2] and change.compute[8:12].tolist() == pytest.approx([1, 1, 1, 1 / 3])
+    assert change.compute[:8].tolist() == [1] * 8 and change.compute[12:].tolist() == [1] * 4
+
+
+@pytest.mark.parametrize(("slow", "steps"), [((3,), (3,)), ((1, 4), (1, 4)), (range(6), ())])
+def test_the_few_steps_in_which_a_rank_is_late_are_named(slow: Sequence[int], steps: tuple[int, ...]) -> None:
+    rows = [
+        {"rank": rank, "iteration": step, "match": step, "wait_ns": 10 + 900 * (rank != 1 and step in slow)}
+        for rank in range(3)
+        for step in range(6)
+    ]
+    frame = pd.DataFrame(rows).assign(sends_to=None, group="0", group_ranks="")
+    data: Any = SimpleNamespace(job=SimpleNamespace(frame=lambda *_: frame))
+    assert lateness._few_steps(data, [1]) == steps
+    found = lateness.Lateness((1,), 2_000_000, 2_000_000, 2, 10e6, (), steps=steps)
+    assert found.sentence.endswith(
+        {1: ", nearly all in step 3", 2: ", nearly all in steps 1 and 4"}.get(len(steps), "it exposed")
+    )
 
 
 def test_a_group_whose_collectives_take_longer_than_those_of_other_groups_is_slow() -> None:
