@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recompute_traces import Row, rows_of
 from tests.collectors.kineto import test_steps_of_threads
+from tests.second_method.__main__ import Row, rows_of
 from warpladder.collectors.jobs import engine
 
 TRACE = Path(__file__).parents[1] / "fixtures" / "kineto" / "graph_and_two_streams.json.gz"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from benchmarks.second_method.of_trace import kind_of
-from benchmarks.second_method.trace import STEP, Interval, Totals, Trace, by_device, joined, step_ranges
+from tests.second_method.of_trace import kind_of
+from tests.second_method.trace import STEP, Interval, Totals, Trace, by_device, joined, step_ranges
 
 _COMMUNICATION: Final = re.compile(
     r"(?i)nccl|msccl|oneccl|multimem_|shot_?all_?reduce|symmetric_memory::|cross_device_reduce|allreduce_fusion|moeA2A|nvshmem|deep_ep|\bEp\w*Node"

@@ -1,4 +1,4 @@
-"""Recomputes the totals of pages of traces by a second method: python -m benchmarks.recompute_traces [--all] TRACE...
+"""Recomputes the totals of pages of traces by a second method: python -m tests.second_method [--all] TRACE...
 
 Each trace of PyTorch's profiler is imported by itself and as a job of one rank; a folder is a job. What Transfers, API & kernels,
 Operators, Ranks and Critical path print is compared with `second_method`. The table has the totals of each trace and what differs;
@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 from click.testing import CliRunner
 
-from benchmarks import second_method as second
-from benchmarks.second_method import Totals
+from tests import second_method as second
+from tests.second_method import Totals
 from warpladder.__main__ import command
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData

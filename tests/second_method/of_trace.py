@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.second_method.trace import (
+from tests.second_method.trace import (
     Interval,
     Nest,
     Totals,
