@@ -1,5 +1,6 @@
 """The rungs of the ladder, each with its launches, for operands of any of the types."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,7 @@ _EARLY: Final = Constants(KERNELS / "v08_early_loads.cu")
 _SMALL: Final = Constants(KERNELS / "small_tiles.cuh")
 _ONE: Final = Constants(KERNELS / "v11_one_warpgroup.cu")
 _APART: Final = Constants(KERNELS / "v12_rows_apart.cu")
+_TURNS: Final = Constants(KERNELS / "v13_taking_turns.cu")
 _PIECE: Final = 16  # bytes: rows begin at a multiple of it for the TMA
 _RESULT_BYTES: Final = 2
 _SUM_BYTES: Final = 4
@@ -319,6 +321,19 @@ def rows_apart(case: Case, config: Params, types: Types = BF16) -> Sequence[Laun
     return (*pads, product)
 
 
+def taking_turns(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
+    """As `staged`, with a tile for each warpgroup, and narrower boxes of D."""
+    size, tiles = size_of(case), Tiles.of(config)
+    *pads, product = staged(case, config, types)
+    of_a, of_b, _, *others = product.args
+    box = (_TILES["kBoxRows"], _TURNS["kTurnBoxColumns"])
+    boxed = size.n * _RESULT_BYTES % _PIECE == 0
+    of_d = TensorMap("d", box, 64) if boxed else of_a
+    boxes = tiles.boxes * _TILES["kConsumers"] // 32 * _RESULT_BYTES * math.prod(box)
+    shared_bytes = replace(tiles, boxes=0).shared_bytes + boxes
+    return (*pads, replace(product, args=(of_a, of_b, of_d, *others), dynamic_shared_bytes=shared_bytes))
+
+
 def _exchanged(elements: int, parts: int) -> int:
     """Bytes of the sums that come to a block of a cluster from the others, for a tile of so many elements."""
     return _SUM_BYTES * elements * (parts - 1) // parts
@@ -367,8 +382,12 @@ PLAIN: Final[tuple[Params, ...]] = (
 )
 ONE_WARPGROUP: Final[tuple[Params, ...]] = ({"columns": 128, "stages": 8},)
 APART: Final[tuple[Params, ...]] = ({"columns": 192, "stages": 4, "boxes": 1, "band": 16},)
+TURNS: Final[tuple[Params, ...]] = (
+    {"columns": 160, "stages": 5, "boxes": 5, "cluster": "1x2", "band": 16},
+    {"columns": 160, "stages": 5, "boxes": 5, "cluster": "2x1", "band": 16},
+)
 #: Launches of rungs that no shipped run has yet.
-_DRAFTS: Final = (plain_copies, one_warpgroup, rows_apart)
+_DRAFTS: Final = (plain_copies, one_warpgroup, rows_apart, taking_turns)
 
 
 def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant, ...]:
@@ -390,6 +409,7 @@ def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant,
         ("Copies without tensor maps", plain_copies, PLAIN, scratch),
         ("One warpgroup a tile", one_warpgroup, ONE_WARPGROUP, scratch),
         ("Rows that begin with a line", rows_apart, APART, scratch),
+        ("Warpgroups that take turns", taking_turns, TURNS, scratch),
     )
     return tuple(
         rung(
@@ -429,5 +449,6 @@ CUDA_VARIANTS: Final = (
         "v10_plain_copies",
         "v11_one_warpgroup",
         "v12_rows_apart",
+        "v13_taking_turns",
     ),
 )

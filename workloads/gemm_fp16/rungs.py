@@ -21,4 +21,5 @@ CUDA_VARIANTS: Final = on_warpgroups(
     "v08_plain_copies",
     "v09_one_warpgroup",
     "v10_rows_apart",
+    "v11_taking_turns",
 )

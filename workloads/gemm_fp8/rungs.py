@@ -32,6 +32,7 @@ _ON_WARPGROUPS: Final = on_warpgroups(
     "v09_plain_copies",
     "v10_one_warpgroup",
     "v11_rows_apart",
+    "v12_taking_turns",
 )
 _PROMOTED_SUMS: Final = rung(
     "v08_promoted_sums",
