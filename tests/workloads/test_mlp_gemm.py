@@ -1,5 +1,7 @@
 """The matrix product: its definition, its sizes, its host variants and the launches of its kernels."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -332,6 +334,7 @@ def test_padded_operands_are_the_operands_and_zeros(shape: str, order: Order) ->
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("variant", ["v19_equal_shares_tf32", "v22_staged_shares_tf32"])
 @pytest.mark.parametrize(
     ("config", "shape", "blocks", "line"),
     [
@@ -353,14 +356,50 @@ def test_padded_operands_are_the_operands_and_zeros(shape: str, order: Order) ->
     ids=str,
 )
 def test_parts_of_tf32_tiles_by_blocks_and_clusters_are_added_up(
-    config: Params, shape: str, blocks: int, line: tuple[int, int, int], order: Order, monkeypatch: pytest.MonkeyPatch
+    config: Params,
+    shape: str,
+    blocks: int,
+    line: tuple[int, int, int],
+    variant: str,
+    order: Order,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(wgmma, "MULTIPROCESSORS", blocks)
     monkeypatch.setattr(wgmma, "_LEAST_TURNS", 1)
     case = make_case({"shape": shape})
-    launches = EQUAL_SHARES.launches(case, config)
+    launches = WORKLOAD.variant(variant).launches(case, config)
     assert [launch.args[-3:] for launch in launches[-2:]] == [line, line]
-    assert 2e-4 < _error("v19_equal_shares_tf32", case, config, order) < 3e-4
+    assert 2e-4 < _error(variant, case, config, order) < 3e-4
+
+
+@pytest.mark.parametrize(("shape", "boxed"), [("300x417x67", "true"), ("301x417x67", "false")])
+def test_c_and_d_go_through_the_stages_where_their_columns_are_multiples_of_16_bytes(shape: str, boxed: str) -> None:
+    case = make_case({"shape": shape})
+    early = {"tile": "64x64", "stages": 8, "parts": 2}
+    of_shares = WORKLOAD.variant("v22_staged_shares_tf32").launches(case, WIDE)[-1]
+    of_parts = WORKLOAD.variant("v21_early_loads_tf32").launches(case, early)[-1]
+    for launch in (of_shares, of_parts):
+        assert launch.kernel.endswith(f", {boxed}>")
+        assert [of.buffer for of in launch.args[2:4]] == (["c", "d"] if boxed == "true" else [launch.args[0].buffer] * 2)
+
+
+@pytest.mark.parametrize(
+    ("tile", "parts", "case", "blocks"),
+    [
+        ("64x32", 2, "n=128", 16),
+        ("64x64", 2, "n=512", 128),
+        ("64x128", 1, "n=1024", 128),
+        ("64x64", 4, "shape=250x400x150", 48),
+    ],
+)
+def test_small_tf32_tiles_have_a_warpgroup_and_their_parts_along_k_a_block_each(
+    tile: str, parts: int, case: str, blocks: int
+) -> None:
+    variant = WORKLOAD.variant("v21_early_loads_tf32")
+    config = next(each for each in variant.configs if (each["tile"], each["parts"]) == (tile, parts))
+    launch = variant.launches(WORKLOAD.case(case), config)[-1]
+    assert math.prod(launch.grid) == blocks
+    assert launch.block == (160, 1, 1)
 
 
 def _shares_config(tile: str, blocks: int) -> Params:

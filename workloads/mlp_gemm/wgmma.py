@@ -30,7 +30,7 @@ _SHARES_TF32: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _PAD: Final = Constants(KERNELS / "pad_operands.cuh")
 _SHARES_FP32: Final = Constants(KERNELS / "v20_equal_shares.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
-_PLAIN: Final = Constants(KERNELS / "v21_plain_copies_tf32.cu")
+_EARLY: Final = Constants(KERNELS / "v21_early_loads_tf32.cu")
 #: Equal parts of tiles may be so much longer than the shortest shares: blocks side by side then read the same rows and columns at a time.
 #: On an H200, with parts 1.2 times as long, shape=700x5000x1300 takes 53 us in place of 56, and with parts 1.4 times as long
 #: shape=1337x2209x901 takes 48 us in place of 49.
@@ -138,25 +138,20 @@ def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
     return (*_pads(case), product)
 
 
-def _plain_copies(case: Case, config: Params) -> Sequence[Launch]:
-    """A cluster for each tile, whose blocks have a part each along k. Behind the stages are the sums for the other blocks."""
-    size, padded = size_of(case), _padded(case)
-    columns, stages, parts = config["columns"], config["stages"], config["parts"]
-    rows, depth = _PLAIN["kSmallRows"], _TILE["kDepth"]
+def _early_loads(case: Case, config: Params) -> Sequence[Launch]:
+    """A cluster for each tile, whose blocks have a part each along k. Behind the stages are C, and the sums for the other blocks."""
+    size, (rows, columns) = size_of(case), map(int, config["tile"].split("x"))
+    stages, parts = config["stages"], config["parts"]
+    a, b = _operand_maps(case, columns, tf32=True)
+    boxed = size.m % 4 == 0
+    of_c, of_d = (TensorMap(name, (_EARLY["kBoxColumns"], _BOX), 128) if boxed else a for name in _RESULTS)
     product = launch(
-        template("gemm", columns, stages, parts),
-        *((parts * ceil_div(size.m, rows), ceil_div(size.n, columns)), _PLAIN["kThreads"]),
-        *(
-            *(_copy_of(name) if name in padded else name for name in _OPERANDS),
-            "c",
-            "d",
-            *scalars(size),
-            _pitch(size.m),
-            _pitch(size.k),
-        ),
-        shared_bytes=_FLOAT * (stages * depth * (rows + columns) + rows * columns // parts * (parts - 1)) + ALIGNMENT_BYTES,
+        template("gemm", rows, columns, stages, parts, boxed),
+        *((parts * ceil_div(size.m, rows), ceil_div(size.n, columns)), 2 * rows + _EARLY["kLanes"]),
+        *(a, b, of_c, of_d, "c", "d", *scalars(size)),
+        shared_bytes=_FLOAT * (stages * _TILE["kDepth"] * (rows + columns) + rows * columns) + ALIGNMENT_BYTES,
     )
-    return (*_pads(case), product)
+    return (*_pad_operands(case), product)
 
 
 def _leftover_shares(tiles: int, depth: int, most_blocks: int, least_turns: int, cut: Callable[[int, int, int], Line]) -> Line:
@@ -218,6 +213,19 @@ def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     sums = ("parts", "c", "d", m, n, alpha, beta, *shares)
     added = launch(template("add_parts", columns, blocks), grid, of["kConsumers"], *sums)
     return (*_pad_operands(case), product, *([added] if line.tiles else []))
+
+
+def _staged_shares(case: Case, config: Params) -> Sequence[Launch]:
+    """As `_equal_shares`, with tensor maps of C and D where their columns have a pitch that the TMA takes."""
+    of_c, of_d = (TensorMap(name, (_BOX, _BOX), 128) for name in _RESULTS)
+    boxed = size_of(case).m % 4 == 0
+
+    def changed(product: Launch) -> Launch:
+        a, b, *others = product.args
+        shape = template("gemm_shares", *config.values(), boxed)
+        return replace(product, kernel=shape, args=(a, b, *((of_c, of_d) if boxed else (a, a)), *others))
+
+    return [changed(each) if each.kernel.startswith("gemm<") else each for each in _equal_shares(case, config)]
 
 
 def _staged(case: Case, config: Params) -> Sequence[Launch]:
@@ -370,9 +378,22 @@ WGMMA_VARIANTS: Final = (
         **HOPPER,
     ),
     _rung(
-        *("v21_plain_copies_tf32", "Copies without tensor maps, TF32", _plain_copies),
-        *([*_wide((32, 4), parts=2), *_wide((64, 4), parts=4)], "tf32"),
+        *("v21_early_loads_tf32", "Loads before anything else, TF32", _early_loads),
+        [
+            {"tile": "64x32", "stages": 8, "parts": 2},
+            {"tile": "64x64", "stages": 8, "parts": 2},
+            {"tile": "64x64", "stages": 8, "parts": 4},
+            {"tile": "64x128", "stages": 8, "parts": 1},
+        ],
+        "tf32",
         scratch=_scratch,
+        draft=True,
+        **HOPPER,
+    ),
+    _rung(
+        *("v22_staged_shares_tf32", "Equal shares, results by way of the stages, TF32", _staged_shares),
+        *([*_wide((256, 4), blocks=2), *_wide((256, 4), blocks=1)], "tf32"),
+        scratch=_shares_scratch,
         draft=True,
         **HOPPER,
     ),
