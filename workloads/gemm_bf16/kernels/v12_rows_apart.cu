@@ -4,8 +4,8 @@
 //     products than those of 128 x 192, and at n = 3000 they make two waves, nearly full.
 // Bottleneck: The tensor cores: two such waves take 72 us at the rate that they reach in a loop without loads (828 TFLOP/s), and on an H200
 //     n = 3000 takes 78, as with cuBLASLt. v09_narrow_last takes 92, and v06_clusters with tiles of 128 x 192 does too. How much of the gain each
-//     of the two ideas has was not measured.
-// Next: The warpgroups of a block one after another, so that while one stores the others multiply.
+//     of the two ideas has was not measured. Warpgroups that start one after another gain nothing, nor does a stage less for more boxes of D.
+// Next: A tile for each warpgroup, so that while one stores the others multiply.
 // Source: Own work; the rest is that of v06_clusters.
 
 #include "../../hopper.cuh"
