@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from warpladder.dashboard.core.job_graph import experts, pipelines
 from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
@@ -165,16 +166,27 @@ def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) ->
                 excess[rank], slower[rank] = more, (peers, slow > usual)
     found = sorted(rank for rank, more in excess.items() if more >= max(excess.values()) / 2)
     change = Change.of(graph)
-    of_steps = pieces.groupby(["rank", "iteration"])[times].sum()
     for rank in found:
-        peers, kinds = slower[rank]
-        # Step by step: a rank may be slow in a few of them.
-        like_peers = of_steps.loc[peers].groupby("iteration").median() / of_steps.loc[rank].clip(lower=1)
-        factors = like_peers.where(np.tile(kinds, (len(like_peers), 1)), 1.0)
-        chosen = (pieces["rank"] == rank).to_numpy()
-        own = factors.reindex(pieces.loc[chosen, "iteration"]).to_numpy()
-        change.compute[chosen], change.host[chosen], change.other[chosen] = own.T
+        (like, kinds), chosen = slower[rank], (pieces["rank"] == rank).to_numpy()
+        of_peers = _like_peers(pieces[chosen], pieces[pieces["rank"].isin(like)])
+        factors = np.where(kinds, of_peers[times].to_numpy(), 1.0)
+        change.compute[chosen], change.host[chosen], change.other[chosen] = factors.T
     return found, change
+
+
+def _like_peers(own: pd.DataFrame, peers: pd.DataFrame) -> pd.DataFrame:
+    """The median of the times of the peers of a rank over its own, for each of its pieces: of that piece, where all have as many in the iteration, since
+    a rank may be slow in a few places; else of the iteration."""
+    times, piece = ["compute_ns", "host_ns", "other_ns"], ["iteration", "place"]
+    own, peers = (each.assign(place=each.groupby(["rank", "iteration"]).cumcount()) for each in (own, peers))
+    of_pieces = peers.groupby(piece)[times].median().reindex(pd.MultiIndex.from_frame(own[piece])).set_index(own.index)
+    sums = peers.groupby(["rank", "iteration"])[times].sum().groupby("iteration").median()
+    of_steps = sums / own.groupby("iteration")[times].sum().clip(lower=1)
+    of_steps = of_steps.reindex(own["iteration"]).set_index(own.index)
+    counts = pd.concat([own, peers]).groupby(["rank", "iteration"]).size().groupby("iteration")
+    alike = own["iteration"].map(counts.nunique() == 1)
+    found: pd.DataFrame = (of_pieces / own[times].clip(lower=1)).where(alike, of_steps)
+    return found
 
 
 def _micro_batches(graph: JobGraph, pipeline: Pipeline | None, base: float) -> list[Outcome]:

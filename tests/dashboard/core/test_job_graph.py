@@ -214,6 +214,21 @@ def test_a_rank_that_copies_for_longer_is_made_like_its_peers() -> None:
     assert change.compute.tolist() == change.host.tolist() == [1, 1, 1, 1]
 
 
+def test_a_rank_that_is_slow_in_one_piece_of_a_step_is_made_like_its_peers_there() -> None:
+    """Of two pieces it computes three times as long in the second; the same factor for both left a part of that, and shortened the first. Of ranks with
+    other numbers of pieces, such as with a collective of their own, the whole steps count."""
+    rows = [
+        {"rank": rank, "iteration": 1, "is_first": False, "compute_ns": 300 if (rank, piece) == (2, 1) else 100}
+        for rank in range(4)
+        for piece in range(2)
+    ]
+    graph = JobGraph((0, 1, 2, 3), (1,), pd.DataFrame(rows).assign(host_ns=0, other_ns=0), pd.DataFrame())
+    _, change = forecast._slow_ranks(graph, None, compute=True)
+    assert change.compute.tolist() == pytest.approx([1, 1, 1, 1, 1, 1 / 3, 1, 1])
+    _, change = forecast._slow_ranks(replace(graph, pieces=graph.pieces.drop(index=0)), None, compute=True)
+    assert change.compute.tolist() == pytest.approx([1, 1, 1, 1 / 2, 1 / 2, 1, 1])
+
+
 def test_a_rank_that_is_slow_in_one_step_is_made_like_its_peers_there() -> None:
     """Over all steps it computes 1.5 times as long; a factor for all of them left half of the slow step."""
     rows = [
