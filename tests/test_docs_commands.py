@@ -146,6 +146,8 @@ def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch)
         assert page.partition("?")[0] in {view.name for view in VIEWS} | set(FORMER) and picture.endswith(".png")
     elif module == "benchmarks.peers":  # tests/benchmarks runs it; the other words go to `record`
         assert importlib.util.find_spec(f"benchmarks.peers.{words[0]}")
+    elif module == "benchmarks.drawn_sizes":  # needs a GPU
+        assert importlib.util.find_spec(module) and importlib.util.find_spec(f"warpladder.workloads.{words[0]}")
     else:
         assert module in ("benchmarks.big_report", "benchmarks.big_trace", "benchmarks.ideas")  # tests/benchmarks runs them
         assert importlib.util.find_spec(module)
