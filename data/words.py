@@ -1,4 +1,4 @@
-"""Words that all rooms write alike: a number of things, the first of many names, and the start of a long one."""
+"""Words that all rooms write alike: a number of things, lists of names, and the start of a long one."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -9,6 +9,12 @@ _MOST_RANKS: Final = 4
 def counted(number: int, noun: str) -> str:
     """`1 cell`, `1,200 cells`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def joined(things: Iterable[object]) -> str:
+    """`a`, `a and b`, `a, b and c`; empty without any."""
+    texts = [str(each) for each in things]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
 
 
 def first_of(things: Iterable[object], most: int) -> str:
@@ -26,5 +32,4 @@ def named_ranks(ranks: Sequence[int], most: int = _MOST_RANKS, noun: str = "rank
     """`rank 3`, `ranks 3 and 5`, and of more than four ranks, or another number, `ranks 3, 5, 7, 8 and 12 more`."""
     if len(ranks) == 1:
         return f"{noun} {ranks[0]}"
-    listed = first_of(ranks, most) if len(ranks) > most else f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
-    return f"{noun}s {listed}"
+    return f"{noun}s {first_of(ranks, most) if len(ranks) > most else joined(ranks)}"

@@ -22,6 +22,7 @@ from warpladder.data.names import Source
 from warpladder.data.naming import ENDED_EARLY, RANGES_AS_SAMPLES, Naming
 from warpladder.data.nesting import Innermost
 from warpladder.data.store import RunWriter
+from warpladder.data.words import joined
 
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000
 #: Largest share of device work without a launch that is not a warning.
@@ -163,6 +164,5 @@ def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], trace: Trace, notes
             if (number > _FEW * rows) == (severity == "warning")
         ]
         if parts:
-            listed = " and ".join((", ".join(parts[:-1]), parts[-1])).removeprefix(" and ")
-            text = f"{listed} have no launch in the report, so that it is not known when they were launched"
+            text = f"{joined(parts)} have no launch in the report, so that it is not known when they were launched"
             notes.add(severity, Source.LAUNCHES, f"{text}; {advice_of(trace.collector).launches}")

@@ -12,7 +12,6 @@ from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import CaseTimes, is_peer_of, noise_floors, precisions, verdict
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import (
-    DOUBTED,
     baselines,
     best_of_charted,
     cells,
@@ -34,33 +33,17 @@ _COMPETING: Final = ("rung", "host", "peer")
 _AS_GOOD: Final = 1.05
 _COLUMNS: Final = (
     *("workload", "on", "precision", "cases", "case", "scope", "cache"),
-    *("baseline", "baseline_config", "baseline_precision", "baseline_ns"),
-    *("best", "best_title", "best_config", "tied_with", "error", *Estimate.names("best_ns")),
+    *("baseline", "baseline_config", "best", "best_config", "tied_with", *Estimate.names("best_ns")),
     *(*Estimate.names("speedup"), "speedup_verdict", *Estimate.names("percent_of_floor")),
-    *("floor_bound", "floor_ceiling", "baseline_percent_of_floor"),
-    *("peer", "peer_title", "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor"),
-    *(*Estimate.names("over_peer"), "over_peer_verdict", "n", "doubts", "badges"),
-)
-
-
-#: The columns of cells that a summary needs. Rows with fewer columns are selected faster.
-_USED: Final = (
-    *("workload", "variant", "config", "case", "size_rank", "params", "gpus", "role", "precision", "title", "n"),
-    *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor")),
-    *("floor_ns", "floor_bound", "floor_ceiling", "rel_l2_error", "flags", *DOUBTED),
-)
-#: The columns of cells that a comparison with the baseline needs.
-_OF_BASELINE: Final = (
-    *("workload", "case", "variant", "config", "gpus", "scope", "cache"),
-    *("precision", "median_ns", "percent_of_floor"),
+    *("peer", "peer_config", *Estimate.names("over_peer"), "over_peer_verdict", "n", "doubts", "badges"),
 )
 
 
 #: Columns of `overview` -> the columns of cells that say the same of the best rung.
 _OF_BEST: Final = dict(
     zip(
-        ("best", "best_config", *Estimate.names("best_ns"), "speedup_verdict", "error"),
-        ("variant", "config", *Estimate.names("median_ns"), "verdict", "rel_l2_error"),
+        ("best", "best_config", *Estimate.names("best_ns"), "speedup_verdict"),
+        ("variant", "config", *Estimate.names("median_ns"), "verdict"),
         strict=True,
     )
 )
@@ -98,7 +81,7 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Cell, ...]:
 def _candidates(data: RunData, workload: str, timing: Timing) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The charted cells of a workload, and those among which the best is found: the rungs, or without any the host variants, or without
     these the peers."""
-    every = best_of_charted(data, workload, timing)[list(_USED)]
+    every = best_of_charted(data, workload, timing)
     role = next((role for role in _COMPETING if (every["role"] == role).any()), "")
     return every, every[every["role"] == role]
 
@@ -121,20 +104,17 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     Returns:
         One row for each (workload, precision) with samples, or for each of its cases, fp32 first. An estimate `name` has the
         columns `name_low` and `name_high` too. The columns are `workload`, `precision`, `scope`, `cache`, `baseline_config`,
-        `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `floor_ceiling`, `baseline_percent_of_floor`,
-        `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
+        `best_config`, `peer_config`, and
 
         - `on`: `1 GPU` where the run also has times of the workload on several GPUs, which these figures leave out; else empty;
         - `cases`: number of cases;
         - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
         - `baseline`, `best`, `peer`: the variants; `peer` is null without a peer;
-        - `error`: largest rel_l2_error of the best rung against float64;
         - `best`, `best_ns`, `percent_of_floor` and what depends on them are null where no rung may be called best;
         - `tied_with`: the next rung, where it is not known to be slower; else null;
         - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
         - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it
           (`within_run.verdict`);
-        - `peer_percent_of_floor`: percent of the best rung's floor;
         - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
         - `n`: least number of samples of the cells used;
         - `doubts`: text on a faster cell that was passed over, and on ratios that are missing; empty without doubts;
@@ -221,13 +201,9 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
         "scope": timing.scope,
         "cache": timing.cache,
         "best": best["variant"].iloc[0],
-        "best_title": best["title"].iloc[0],
         "best_config": _configs(best),
         "tied_with": _tied_with(data, timing, best, candidates),
-        "error": best["rel_l2_error"].max(),
         **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
-        "floor_bound": best["floor_bound"].iloc[0],
-        "floor_ceiling": ", ".join(dict.fromkeys(best["floor_ceiling"].dropna())),
         "n": int(best["n"].min()),
         "doubts": "; ".join(filter(None, (passed, no_speedup))),
     }
@@ -256,7 +232,7 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tupl
     """The figures, and the reason for a missing ratio; empty where the ratio is known."""
     workload = best["workload"].iloc[0]
     references = baselines(data, workload, timing, frozenset(best["case"]))
-    every = in_timing(cells(data.selected_from or data)[list(_OF_BASELINE)], workload, timing)
+    every = in_timing(cells(data.selected_from or data), workload, timing)
     by_cell = every.set_index(["case", "variant", "config", "gpus"])
     keys = [(case, each.variant, each.config, each.gpus) for case, each in references.items()]
     rows = by_cell.loc[keys].reset_index()
@@ -265,11 +241,9 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tupl
     columns = {
         "baseline": rows["variant"].iloc[0],
         "baseline_config": _configs(rows),
-        "baseline_precision": rows["precision"].iloc[0],
     }
     if len(rows) < len(best):
         return columns, ""
-    columns |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
     if why := next(filter(None, (each.no_speedup for each in references.values())), ""):
         return columns | {"speedup_verdict": "unknown"}, why
     over, word = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
@@ -282,17 +256,12 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
         return {}
-    floors = peer["case"].map(best.set_index("case")["floor_ns"])
     over, word = _ratio(data, timing, best, _configs_of(peer))
     if not word:
         return {}
     return {
         "peer": peer["variant"].iloc[0],
-        "peer_title": peer["title"].iloc[0],
         "peer_config": _configs(peer),
-        "peer_precision": peer["precision"].iloc[0],
-        "peer_error": peer["rel_l2_error"].max(),
-        "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
         **over.columns("over_peer"),
         "over_peer_verdict": word,
     }

@@ -133,6 +133,23 @@ def format_measure(value: float, unit: str) -> str:
     return NOTHING if pd.isna(value) else f"{significant(value)} {unit}".rstrip()
 
 
+def format_counter(value: float, unit: str) -> str:
+    """A counter of a profiler, whose unit is `ns`, `B`, `Hz`, `%` or anything else that is counted; `–` for a null."""
+    if pd.isna(value):
+        return NOTHING
+    match unit:
+        case "ns":
+            return format_duration(value)
+        case "B":
+            return format_bytes(value)
+        case "Hz":
+            return f"{value / 1e9:.3f} GHz"
+        case "%":
+            return format_percent(value)
+        case _:
+            return f"{value:,.0f}" if value >= 1000 else significant(value)
+
+
 def ranks_words(ranks: int, *, on_gpu: bool) -> str:
     """`1 GPU`, `4 GPUs`, or on the host `2 processes`."""
     one, more = ("GPU", "GPUs") if on_gpu else ("process", "processes")

@@ -54,7 +54,7 @@ _LEFT_OUT: Final = re.compile(
     r"(.*_)?title|.*_rank|size_value|params|detail|interval_kind|transfer|rung|row|kind|flops|(min|h2d|d2h)_bytes|color|rank|twin|"
     r"position|throttle_reasons|flags|badges|(.*_)?verdict|gain_from"
 )
-_ERRORS: Final = frozenset({"rel_l2_error", "error", "peer_error"})
+_ERRORS: Final = frozenset({"rel_l2_error", "error"})
 _TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATES: Final = ((1e3, "T"), (1.0, "G"), (1e-3, "M"))
 _BYTES: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))

@@ -20,6 +20,7 @@ from warpladder.data.store import index
 from warpladder.data.store.errors import NoSuchRun, StoreError, TooLarge, cure, first_line, unreadable
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import LONG_TABLES, SUFFIX, check_columns, opened, with_later
+from warpladder.data.words import joined
 
 _AT_ONCE: Final = 4  # runs that are listed side by side
 _MOST_NAMES: Final = 20  # of runs in a message
@@ -288,10 +289,8 @@ def _read_run(path: Path) -> Run:
         read = parquet.read(use_threads=False)
         written = read.column(columns.names.index("schema_version"))[0].as_py()
         if written not in schema.READABLE_VERSIONS:
-            *earlier, last = map(str, schema.READABLE_VERSIONS)
-            versions = f"{', '.join(earlier)} and {last}"
             raise StoreError(
-                f"{file}: column schema_version is {written}, and this Warpladder reads {versions}; "
+                f"{file}: column schema_version is {written}, and this Warpladder reads {joined(schema.READABLE_VERSIONS)}; "
                 "open it with the Warpladder that wrote it, or record the run again"
             )
         check_columns(file, schema.RUN, columns)

@@ -508,16 +508,13 @@ def _best_time(place: int) -> Rule:
     )
 
 
-def _best_floor(place: int, who: str = "best") -> Rule:
+def _best_floor(place: int) -> Rule:
     def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
-        if not isinstance(row[who], str):
+        if not isinstance(row["best"], str):
             return math.nan
         found = []
-        for case, entry, times in _bests(run, row, who):
-            # A peer's is the percent of the best rung's floor.
-            whose = row["best"] if who == "peer" else entry[0]
-            gpus = _bests(run, row, "best")[0][1][2] if who == "peer" else entry[2]
-            floor = of.floor(run, row["workload"], whose, case, gpus, row["scope"], row["cache"])[1]
+        for case, entry, times in _bests(run, row, "best"):
+            floor = of.floor(run, row["workload"], entry[0], case, entry[2], row["scope"], row["cache"])[1]
             found.append(100 * floor / of.time_interval(run, times, row["scope"], row["cache"])[place])
         return _mean(found)
 
@@ -602,21 +599,7 @@ def _best_of(roles: tuple[str, ...], who: str) -> Rule:
     return rule
 
 
-_OVERVIEW_NAMES: Final = ["workload", "precision", "scope", "cache", "case", "best_title", "tied_with", "peer_title",
-                          "floor_bound", "floor_ceiling", "doubts", "badges"]  # fmt: skip
-
-
-def _error(who: str) -> Rule:
-    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
-        if not isinstance(row[who], str):
-            return math.nan
-        return max(run.result(row["workload"], *entry[:2], case)["rel_l2_error"] for case, entry, _ in _bests(run, row, who))
-
-    return rule
-
-
-def _precision_of(who: str) -> Rule:
-    return lambda run, row, shown: run.variant(row["workload"], row[who])["precision"] if isinstance(row[who], str) else ""
+_OVERVIEW_NAMES: Final = ["workload", "precision", "scope", "cache", "case", "tied_with", "doubts", "badges"]  # fmt: skip
 
 
 def _of_best(rule: Rule) -> Rule:
@@ -640,13 +623,6 @@ OVERVIEW: Final[Rules] = {
     "best_ns_low": _of_best(_best_time(1)),
     "best_ns_high": _of_best(_best_time(2)),
     **{f"percent_of_floor{end}": _of_best(_best_floor(place)) for end, place in (("", 0), ("_low", 2), ("_high", 1))},
-    "peer_percent_of_floor": _of_best(_best_floor(0, "peer")),
-    "baseline_percent_of_floor": _of_best(_best_floor(0, "baseline")),
-    "baseline_ns": _of_best(lambda run, row, shown: _mean(times.median() for _, _, times in _bests(run, row, "baseline"))),
-    "error": _of_best(_error("best")),
-    "peer_error": _of_best(_error("peer")),
-    "baseline_precision": _of_best(_precision_of("baseline")),
-    "peer_precision": _of_best(_precision_of("peer")),
     **{
         name: _of_best(rule)
         for name, rule in {**estimate("speedup", _over_other("baseline")), **estimate("over_peer", _over_other("peer"))}.items()

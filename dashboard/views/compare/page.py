@@ -12,7 +12,7 @@ from warpladder.dashboard.compare import changes
 from warpladder.dashboard.compare.changes import Change, Comparison
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.counters import Counter
-from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
+from warpladder.dashboard.core.numbers import NOTHING, format_counter, format_duration, format_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, label_from, label_of
 from warpladder.dashboard.core.why import between
@@ -273,7 +273,7 @@ def _counters(other: runs.NamedRun, run: store.Run, cell: Change) -> None:
         return
     st.markdown(plain(explanation.sentence(f"A ({name_of(*cell.of_a)})", f"B ({cell.name})")))
     rows = [
-        (each.group, each.name, _figure(each.a, each.unit), _figure(each.b, each.unit), _change(each))
+        (each.group, each.name, format_counter(each.a, each.unit), format_counter(each.b, each.unit), _change(each))
         for each in explanation.work
     ]
     frame = pd.DataFrame(rows, columns=["Group", "Counter", "A", "B", "Change"])
@@ -326,16 +326,6 @@ def _click_a_cell() -> None:
     rows = [row for row in st.session_state[_CELLS]["selection"]["rows"] if row < len(texts)]
     if rows:
         _set_cell(texts[rows[0]])
-
-
-def _figure(value: float, unit: str) -> str:
-    if pd.isna(value):
-        return NOTHING
-    if unit == "ns":
-        return format_duration(value)
-    if unit == "B":
-        return format_bytes(value)
-    return format_percent(value) if unit == "%" else f"{value:,.0f}" if value >= 1000 else significant(value)
 
 
 def _change(counter: Counter) -> str:

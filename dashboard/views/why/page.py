@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import counted, counters, run_index
-from warpladder.dashboard.core.numbers import format_bytes, format_duration, significant
+from warpladder.dashboard.core.numbers import format_counter
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import counted_run, pages, runs, state, widgets
@@ -66,7 +66,9 @@ def _explain(data: RunData, workload: str, case: str, a: dict[Any, Any], b: dict
         return
     st.markdown(f"## {plain(explanation.sentence(a['variant'], b['variant']))}")
     table = query.work_table(explanation, changed=not everything)
-    shown = table.assign(a=list(map(_figure, table["a"], table["unit"])), b=list(map(_figure, table["b"], table["unit"])))
+    shown = table.assign(
+        a=list(map(format_counter, table["a"], table["unit"])), b=list(map(format_counter, table["b"], table["unit"]))
+    )
     widgets.table(shown.drop(columns="unit"), column_config=_WORK, height=min(300, 38 + 35 * max(len(shown), 1)))
 
 
@@ -81,16 +83,6 @@ def _links(found: ListedRun, workload: str, a: str, b: str) -> None:
         pages.link("why.machine_code", f"Lines and instructions of {plain(a)} →", **place, variant=a)
         pages.link("why.machine_code", f"… of {plain(b)} →", **place, variant=b)
         pages.link("why.counters", "Counters →", **place)
-
-
-def _figure(value: float, unit: str) -> str:
-    if pd.isna(value):
-        return "–"
-    if unit in ("ns", "B"):
-        return format_duration(value) if unit == "ns" else format_bytes(value)
-    if unit == "Hz":
-        return f"{value / 1e9:.3f} GHz"
-    return f"{significant(value)} %" if unit == "%" else f"{value:,.0f}" if value >= 1000 else significant(value)
 
 
 def _not_counted(run: store.Run, workload: str) -> NoReturn:

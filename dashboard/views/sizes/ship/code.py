@@ -14,7 +14,7 @@ from warpladder.dashboard.core.numbers import format_percent, format_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Crossing, Dispatch
 from warpladder.dashboard.views.sizes.ship.query import Among, Contest, Judge, Shipment
-from warpladder.data.words import counted, first_of
+from warpladder.data.words import counted, first_of, joined
 
 AMONG: Final[Mapping[Among, str]] = {"rungs": "rungs", "peers": "rungs, peers", "hosts": "rungs, peers, hosts"}
 JUDGED: Final[Mapping[Judge, str]] = {"mean": "mean loss", "worst": "worst loss", "energy": "energy"}
@@ -37,8 +37,8 @@ def _compared(contest: Contest, shipped: Shipment) -> str:
         return f"Ship {contest.variants[0]}: no other {contest.among or 'variant'} in {word(contest.precision)} {doubtful}"
     if shipped.worst.value <= 0:
         who = fastest(contest) if len(shipped.variants) == 1 else f"one of them is {fastest(contest)}"
-        return f"Ship {names(shipped)}: {who} {over}{_ties(shipped.first - shipped.wins, cases)}"
-    sentence = f"Ship {names(shipped)}: at most {_loss(shipped.worst.value)} slower than {fastest(contest)}"
+        return f"Ship {joined(shipped.variants)}: {who} {over}{_ties(shipped.first - shipped.wins, cases)}"
+    sentence = f"Ship {joined(shipped.variants)}: at most {_loss(shipped.worst.value)} slower than {fastest(contest)}"
     sentence += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
     if shipped.first == cases:
         sentence += ", each a tie or a win" if cases > 1 else ", which is a tie"
@@ -92,20 +92,14 @@ def title(contest: Contest, shipped: Shipment) -> str:
     where = f"{contest.workload}, {word(contest.precision)}"
     if shipped.worst.value <= 0:
         is_never = f"{'is' if len(shipped.variants) == 1 else 'are'} never"
-        return f"{where}: {names(shipped)} {is_never} slower than {fastest(contest)}{_faster(contest)}"
-    return f"{where}: {names(shipped)} at most {_loss(shipped.worst.value)} slower than {fastest(contest)}{_faster(contest)}"
+        return f"{where}: {joined(shipped.variants)} {is_never} slower than {fastest(contest)}{_faster(contest)}"
+    return f"{where}: {joined(shipped.variants)} at most {_loss(shipped.worst.value)} slower than {fastest(contest)}{_faster(contest)}"
 
 
 def crossover(at: Crossing) -> str:
     """`between 512 and 1,024`."""
     left, right = (f"{end:,.12g}" for end in at.between)
     return f"between {left} and {right}"
-
-
-def names(shipped: Shipment) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *first, last = shipped.variants
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _loss(value: float) -> str:

@@ -12,6 +12,7 @@ from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.naming import CellName
 from warpladder.data.occupancy import WARP, Limits, Occupancy, Waves, limits_of, occupancy, waves
+from warpladder.data.words import joined
 
 #: Registers and shared memory of the curves, and of the choices on the page.
 _REGISTER_STEP: Final = 8
@@ -211,13 +212,8 @@ def answer(result: WhatIf, name: str) -> str:
 def limit_clause(state: Resident) -> str:
     """`75 % of the warps, limited by registers`."""
     if not state.occupancy.blocks:
-        return f"no block fits, for want of {listed(state.occupancy.limiters)}"
-    return f"{format_percent(state.occupancy.percent)} of the warps, limited by {listed(state.occupancy.limiters)}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """`registers and warps`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+        return f"no block fits, for want of {joined(state.occupancy.limiters)}"
+    return f"{format_percent(state.occupancy.percent)} of the warps, limited by {joined(state.occupancy.limiters)}"
 
 
 def differs(result: WhatIf) -> bool:
