@@ -222,6 +222,56 @@ def test_defaults_that_a_loop_gives_are_told(tmp_path: Path) -> None:
     assert "# block = 128 by default\n# wide = 256 by default\n@found.append\ndef f(" in second
 
 
+def test_a_function_that_a_decorator_registered_is_reached_through_the_registry_and_not_by_its_neighbours(
+    tmp_path: Path,
+) -> None:
+    """As `registry.FOUND["work"]` of another module, where no statement names the function; the slowdown of one was called `drifted`."""
+    registry = """
+        FOUND = {}
+
+        def register(f):
+            FOUND[f.__name__] = f
+            return f
+
+        @register
+        def work(x):
+            return x + 1
+
+        @register
+        def other(x):
+            return x + 2
+    """
+    bench = loaded(tmp_path, "import registry\n\ndef f(x):\n    return registry.FOUND['work'](x)\n", registry=registry)
+    assert "return x + 1" in source_of(bench.f)
+    own = source_of(bench.registry.work)
+    assert "FOUND[f.__name__] = f" in own and "return x + 2" not in own
+
+
+def test_a_method_that_is_called_at_the_top_level_changes_what_the_name_stands_for(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np\nK = dict(k=1)\nK.update(k=8)\nnp.seterr(all='ignore')\ndef f(x):\n    return np.abs(x) * K['k']\n"
+    )
+    assert text_of(loaded(tmp_path, text).f) == [
+        "import numpy as np\nK = dict(k=1)\nK.update(k=8)",
+        "def f(x):\n    return np.abs(x) * K['k']",
+    ]
+
+
+def test_an_object_whose_method_is_called_is_not_taken_for_a_list_that_is_filled(tmp_path: Path) -> None:
+    beside = "class Sums:\n    def add(self, x):\n        return x + 1\nsums = Sums()\n"
+    bench = loaded(tmp_path, "from beside import sums\ndef f(x):\n    return sums.add(x)\n", beside=beside)
+    assert "return x + 1" in source_of(bench.f)
+
+
+def test_a_function_that_exec_makes_counts_by_its_bytecode(tmp_path: Path) -> None:
+    def text(number: int) -> str:
+        (tmp_path / f"{number}").mkdir()
+        made = f"exec('def made(x): return x + {number}')\ndef f(x):\n    return made(x)\n"
+        return source_of(loaded(tmp_path / f"{number}", made).f)
+
+    assert "made: its text is not known; bytecode of Python" in text(1) and text(2) != text(3)
+
+
 def test_arguments_of_a_partial_function_are_told_where_no_statement_does(tmp_path: Path) -> None:
     text = """
         import functools

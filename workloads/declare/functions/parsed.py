@@ -5,6 +5,7 @@ import linecache
 import os
 import symtable
 import textwrap
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -63,9 +64,12 @@ class ParsedFile:
     def bindings(self) -> Mapping[str, Sequence[ast.stmt]]:
         """Name at the top level -> the statements that bind it or change what it names, in the order of the file."""
         statements_of: dict[str, list[ast.stmt]] = {}
+        imported = {name for name in self.imports if name != "*"}
         for statement in _top_level(self.tree.body):
             for name in dict.fromkeys(_bound(statement)):
                 statements_of.setdefault(name, []).append(statement)
+            if (name := _called_on(statement)) in statements_of and name not in imported:
+                statements_of[name].append(statement)
         return statements_of
 
     @cached_property
@@ -201,6 +205,23 @@ def names_read(node: ast.AST) -> tuple[Read, ...]:
     return tuple(read for read in reads if read.name in free)
 
 
+#: Methods that put something into a list or a dictionary.
+_FILLING: Final = frozenset({"append", "add", "extend", "insert", "setdefault", "update"})
+
+
+@lru_cache(maxsize=4096)
+def names_filled(node: ast.AST) -> frozenset[str]:
+    """The names of lists and dictionaries into which a part of a file puts something, and of which it reads nothing, as a decorator that registers does."""
+    used = Counter(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    filled = Counter[str]()
+    for each in ast.walk(node):
+        is_item = isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store)
+        is_method = isinstance(each, ast.Attribute) and each.attr in _FILLING
+        if (is_item or is_method) and isinstance(thing := getattr(each, "value", None), ast.Name):
+            filled[thing.id] += 1
+    return frozenset(name for name, count in filled.items() if count == used[name])
+
+
 def imports_in(statements: Iterator[ast.AST]) -> dict[str, list[Imported]]:
     """Name -> what the imports among the statements bind it to."""
     imports: dict[str, list[Imported]] = {}
@@ -308,6 +329,17 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             todo += reversed(target.elts)
         elif isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
             todo.append(target.value)
+
+
+def _called_on(statement: ast.stmt) -> str:
+    """The name of the object whose method a statement calls, as `settings.update(tile=8)` does; empty for another statement."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return ""
+    thing = call.func.value
+    while isinstance(thing, ast.Attribute | ast.Subscript):
+        thing = thing.value
+    return thing.id if isinstance(thing, ast.Name) else ""
 
 
 def _collect(node: ast.AST) -> dict[Read, None]:

@@ -27,12 +27,15 @@ from warpladder.workloads.declare.functions.parsed import (
     Read,
     imports_in,
     imports_run,
+    names_filled,
     names_read,
     parsed,
 )
 
 _OURS: Final = "warpladder"
 _MISSING: Final = object()
+#: Of more things in a list, none is looked at.
+_MOST_ITEMS: Final = 1_000
 
 
 def source_of(function: Callable[..., object]) -> str:
@@ -271,6 +274,8 @@ class Reach:
             return
         self._seen["function", id(function)] = function
         code = function.__code__
+        if code.co_filename.startswith("<") and not locate.is_cell(code.co_filename):  # of `exec`, which has no text to show
+            self._libraries[wrapped.comment_of(function)] = None
         if not self._is_near(code.co_filename) or (file := parsed(code.co_filename)) is None:
             return
         if (node := file.definition(code)) is None:
@@ -309,8 +314,21 @@ class Reach:
                 self._data.add(file)
         elif isinstance(value, ModuleType):
             self._module(value, ())
+        elif type(value) in (dict, list, tuple):
+            self._items(value)
         elif callable(value) or len(wrapped.layers(value)) > 1 or wrapped.library_of(value):
             self.take(value, name)
+
+    def _items(self, held: Any) -> None:
+        """Take the functions that a list, a tuple or a dictionary holds, which statements elsewhere may have put there, as a decorator does."""
+        if id(held) in self._seen or len(held) > _MOST_ITEMS:
+            return
+        self._seen[id(held)] = held
+        for each in list(held.values() if isinstance(held, dict) else held):
+            if type(each) in (dict, list, tuple):
+                self._items(each)
+            elif type(wrapped.layers(each)[-1]) is FunctionType:
+                self.take(each)
 
     # -- names -----------------------------------------------------------------------------------------------------------
 
@@ -335,7 +353,7 @@ class Reach:
         if not self._is_own:
             return
         local = imports_in(ast.walk(node)) if not isinstance(node, ast.Import | ast.ImportFrom) else {}
-        reads = names_read(node)
+        reads, filled = names_read(node), names_filled(node)
         self._take_imported_by_call(file, node, namespace)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             for imported in _unread(node, reads):
@@ -350,11 +368,19 @@ class Reach:
                 else:
                     self._value(value)
             else:
-                self._name(file, namespace, read.name, read.attributes)
+                self._name(file, namespace, read.name, read.attributes, fills=read.name in filled)
 
-    def _name(self, file: ParsedFile, namespace: Mapping[str, Any], name: str, attributes: tuple[str, ...] = ()) -> None:
-        """Take the statements that bind a name at the top level of a file, and what it names."""
-        key = ("name", id(namespace), name, attributes)
+    def _name(
+        self,
+        file: ParsedFile,
+        namespace: Mapping[str, Any],
+        name: str,
+        attributes: tuple[str, ...] = (),
+        *,
+        fills: bool = False,
+    ) -> None:
+        """Take the statements that bind a name at the top level of a file, and what it names; but not what is in a list that is only filled."""
+        key = ("name", id(namespace), name, attributes, fills)
         value = namespace.get(name, _MISSING)
         if key in self._seen or (_is_ours(value) and not isinstance(value, CFunction)):
             return
@@ -375,7 +401,7 @@ class Reach:
             self._imported(namespace, imported, attributes)
         if not statements:
             self._from_elsewhere(file, namespace, name, value)
-        if value is not _MISSING:
+        if value is not _MISSING and not (fills and type(value) in (dict, list)):
             self._value(value, name)
 
     def _from_elsewhere(self, file: ParsedFile, namespace: Mapping[str, Any], name: str, value: object) -> None:
