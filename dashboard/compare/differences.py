@@ -98,8 +98,6 @@ def _of_work(cases: pd.DataFrame) -> Iterator[Fact]:
         cases: of both runs, side by side.
     """
     for column, words in _OF_CASE.items():
-        if f"{column}_a" not in cases:  # of a version, which is measured with the inputs of the other one
-            continue
         other = cases[cases[f"{column}_a"] != cases[f"{column}_b"]].drop_duplicates("workload")
         for workload, case, of_a, of_b in other[["workload", "case", f"{column}_a", f"{column}_b"]].itertuples(
             index=False, name=None

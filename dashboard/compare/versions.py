@@ -16,6 +16,8 @@ from warpladder.data.names import TOLERANCE
 
 _OPTIONS: Final = Options()
 _CELL: Final = ["workload", "variant", "config", "case"]
+#: The case, and what its version asks in it. The work of a case is that of the inputs that were made, for both versions.
+_ASKED: Final = ["workload", "case", "reference_sha256", "inputs_sha256"]
 #: The statuses of a cell of A that leave nothing to judge: it is mended in B, or cannot run here.
 _SETTLED: Final = ("ok", "skipped", "wrong_result")
 
@@ -30,7 +32,7 @@ class Declared:
         command: what records both again.
         code: workload and variant of the run -> a digest of the code that it runs, and of what it declares.
         cells: workload, variant, config and case of each cell that was asked for.
-        cases: columns `workload`, `case`, `reference_sha256` and `inputs_sha256` of table `cases`.
+        cases: its rows of table `cases`, of which `reference_sha256` and `inputs_sha256` are read.
         tolerances: workload -> variant of both versions -> its tolerance in that version and in the file's own.
     """
 
@@ -54,7 +56,8 @@ def compare_versions(data: RunData, other: Declared, options: Options) -> tuple[
     own, before = own_version(data), other_version(data)
     info = {**data.info, "command": other.command}
     own = replace(own, info={**info, "label": other.own_title})
-    before = replace(before, info={**info, "label": other.title}, cases=other.cases)
+    cases = data.cases.drop(columns=_ASKED[2:]).merge(other.cases[_ASKED], on=_ASKED[:2], how="left")
+    before = replace(before, info={**info, "label": other.title}, cases=cases)
     found = compare_in_rounds(own, before, options)
     # One file's tolerance judged both: what was found to differ in it follows from rounding.
     facts = (*(fact for fact in found.facts if fact.asked != TOLERANCE), *_tolerances(own, other))
