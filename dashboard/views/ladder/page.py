@@ -18,6 +18,7 @@ from warpladder.installation import ROOT
 #: The columns that `_source` reads; the further ones would be copied with each selection of rows.
 _OF_SOURCE: Final = ["variant", "config", "kind", "role", "precision", "case", "n", "flags", "median_ns", "gain_over"]
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
+_CODE_HEIGHT = 290
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
 
 
@@ -84,12 +85,9 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         st.markdown(f":small[**Measured** {plain(because)}]")
     _why(run, workload, frame, name)
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
-    own_ideas = ideas.ideas_of(variant["source_path"])
-    room = _IDEAS_HEIGHT if own_ideas else 0
     if header:
-        with st.container(height=_HEADER_HEIGHT + room, border=False):
-            ideas.line(own_ideas)
-            st.markdown(header)
+        ideas.line(ideas.ideas_of(variant["source_path"]))
+        st.markdown(header)
     facts = [variant["source_path"] or "source as measured", within_run.word(variant["precision"])]
     counts = {"registers": "registers", "shared_bytes": "B shared", "spill_bytes": "B spilled"}
     facts += [f"{variant[key]} {unit}" for key, unit in counts.items() if pd.notna(variant[key])]
@@ -97,7 +95,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     stale = runs.ask(run, suspect.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     st.caption(plain(" · ".join([*facts, *(f"changed since: {reason}" for reason in changed["reason"])])))
-    _code(variant, _CODE_HEIGHT - room)
+    _code(variant)
 
 
 def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
@@ -116,18 +114,10 @@ def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
             pages.link("why.experiments", "Experiments →", **place, variant=name)
 
 
-def _code(variant: dict[Any, Any], height: int) -> None:
+def _code(variant: dict[Any, Any]) -> None:
     """Show the source as measured. Of a rung that includes others, one file at a time: at first its own."""
     files = source_text.files(variant["source_text"], PurePath(variant["source_path"] or variant["variant"]).name)
     name = next(iter(files))
     if len(files) > 1:
         name = state.choose("file", "File", list(files), fitted=False, labelled=False, owner=variant["variant"])
-        height -= _FILE_HEIGHT
-    source.show("ladder", files[name], "cuda" if variant["kind"] == "cuda" else "python", height)
-
-
-# The two together are as high as a ladder of fifteen rows, which fits on one screen.
-_HEADER_HEIGHT = 150
-_CODE_HEIGHT = 290
-_IDEAS_HEIGHT = 40  # what the line of ideas takes of the code
-_FILE_HEIGHT = 56  # and what the choice of a file does
+    source.show("ladder", files[name], "cuda" if variant["kind"] == "cuda" else "python", _CODE_HEIGHT)

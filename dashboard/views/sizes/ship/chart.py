@@ -70,11 +70,13 @@ def losses(contest: Contest, shipped: Shipment, look: Look, series: str = ALL) -
     figure.update_yaxes(title_text="slower than the fastest, %", **ticks(0.0, top, significant, logarithmic=False))
     figure.update_yaxes(range=[-0.03 * top, 1.04 * top])
     figure.update_layout(legend=BESIDE)
+    outside = max(loss_of(place.ratio).value for line in drawn.values() for place in line) > 1.04 * top
     left_out = first_of([name for name in lines if name not in drawn], _MOST_NAMES)
     note = look.note(
         f"{contest.timing.label(on_gpu=look.on_gpu)}; ratios of medians paired by round, with 95 % intervals; "
         f"{samples(place.n for place in contest.ranking)}. Each variant with its fastest config at each case; bold: shipped."
         + (f" Always more than {significant(top, 2)} % slower, and not drawn: {left_out}." if left_out else "")
+        + (f" Losses above {significant(top, 2)} % are outside of the chart." if outside else "")
         + (f" {'; '.join(doubts(contest))}." if contest.doubts else "")
     )
     shown, timing = "" if series == ALL else series, contest.timing

@@ -154,7 +154,7 @@ def _checked(data: RunData, profile: _Profile, recording: runs.NamedRun, after: 
 
 _OPERATIONS: Final = {
     "operation": st.column_config.TextColumn("Operator", width="medium"),
-    "benchmark": st.column_config.TextColumn("Benchmark", width="small", help="Empty where it cannot be called again."),
+    "benchmark": st.column_config.TextColumn("Benchmark", width=160, help="Empty where it cannot be called again."),
     "percent": widgets.number("Share, %", "Of the device time.", "%.3g"),
     "device_ns": widgets.number("A step, ms", "Device time of its kernels, copies and sets."),
     "floor_ns": widgets.number(

@@ -28,7 +28,7 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
     figure = rows_of_bars(look, [text(_who(row)) for row in rows], 34, 90, least=2)
     hidden, alone = frame["overlap_ns"], frame["time_ns"] - frame["overlap_ns"]
     for values, name, color, pattern in (
-        (alone, "copy alone", "#E69F00", ""),
+        (alone, "no kernel runs meanwhile", "#E69F00", ""),
         (hidden, "while a kernel runs on the device", look.tones.good, "/"),
     ):
         style = {"name": name, "width": 0.7, "marker": {"color": color, "pattern": hatch(pattern, 0.25)}}

@@ -66,8 +66,7 @@ def _choose(run: store.Run, found: ListedRun, workload: str) -> CellName:
 def _nothing(run: store.Run, workload: str) -> NoReturn:
     """Show the command that makes experiments. Ends the section."""
     data = runs.load(run)
-    variants = data.variants[(data.variants["workload"] == workload) & (data.variants["kind"] == "cuda")]
-    if variants.empty:
+    if not query.alterable(data, workload):
         widgets.nothing(
             f"{workload} has no kernel in CUDA C++ in this run.", "Experiments alter such kernels; choose another workload."
         )
@@ -75,8 +74,9 @@ def _nothing(run: store.Run, workload: str) -> NoReturn:
     if not (known := runs.recorded_as(run, workload)):
         why = f"An experiment alters the source of a kernel and measures it again, which a report of {workload} does not allow."
         widgets.nothing(why, "Write the kernel as a variant of your own, and record it:", widgets.HOW_TO_RECORD_OWN)
-    name = wanted if wanted in set(variants["variant"]) else str(variants["variant"].iloc[-1])
     case = widgets.choose_case(run, workload)
+    able = query.alterable(data, workload, case)
+    name = wanted if wanted in able else able[0]
     st.info(plain(f"No experiment was made on these sources of {workload}. On a machine with a GPU, this makes them:"))
     st.code(_COMMAND.format(known, name, case), language="bash")
     widgets.offer_runs(Need.EXPERIMENTS)

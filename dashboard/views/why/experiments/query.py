@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core import counted
 from warpladder.dashboard.core.inside import Inside
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Experiment
@@ -23,6 +24,14 @@ OTHERS: Final = "other stages"
 def cells(data: RunData, workload: str) -> tuple[CellName, ...]:
     """The cells of a workload whose kernels were looked into, in the order of the run."""
     return tuple(cell for cell in data.experiments.cells if cell.workload == workload)
+
+
+def alterable(data: RunData, workload: str, case: str = "") -> tuple[str, ...]:
+    """The variants of a workload with kernels in CUDA C++: those with times of the case first, of these rungs, the fastest before others."""
+    rows = data.variants[(data.variants["workload"] == workload) & (data.variants["kind"] == "cuda")]
+    roles = dict(zip(rows["variant"], rows["role"], strict=True))
+    timed = [name for name in counted.times(data, workload, case).sort_values("timed_ns")["variant"] if name in roles]
+    return tuple(dict.fromkeys([*sorted(timed, key=lambda name: roles[name] != "rung"), *roles]))
 
 
 def inside(data: RunData, cell: CellName) -> Inside:

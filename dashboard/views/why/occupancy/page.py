@@ -12,13 +12,13 @@ from warpladder.data import store
 from warpladder.data.occupancy import Limits
 
 _COLUMNS: Final = {
-    "name": st.column_config.TextColumn("Kernel", width=330),
+    "name": st.column_config.TextColumn("Kernel", width=300),
     "choice": st.column_config.TextColumn("Choice", width=95),
     "registers": st.column_config.NumberColumn("Registers", help="Of a thread.", width=68),
     "shared_bytes": st.column_config.NumberColumn("Shared, B", help="Of a block, static and dynamic.", width=74),
     "threads": st.column_config.NumberColumn("Threads", help="Of a block.", width=60),
     "blocks": st.column_config.NumberColumn("Blocks", help="Resident blocks of a multiprocessor.", width=56),
-    "limiter": st.column_config.TextColumn("Limited by", width=125),
+    "limiter": st.column_config.TextColumn("Limited by", width=165),
     "occupancy_percent": st.column_config.NumberColumn(
         "Occupancy", format="%.1f %%", help="Resident warps over the most that a multiprocessor can have.", width=78
     ),

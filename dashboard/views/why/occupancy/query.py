@@ -10,6 +10,7 @@ from warpladder.dashboard.core import counted
 from warpladder.dashboard.core.machine_code import Kernel, kernels_by_variant
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.views.why.machine_code.query import main_launch
 from warpladder.data.naming import CellName
 from warpladder.data.occupancy import WARP, Limits, Occupancy, Waves, limits_of, occupancy, waves
 from warpladder.data.words import joined
@@ -190,7 +191,7 @@ def launch_names(data: RunData, workload: str, case: str) -> Mapping[str, tuple[
 
 
 def first_name(data: RunData, workload: str, case: str, names: Mapping[str, tuple[CellName, Kernel]]) -> str:
-    """The first launch of the fastest rung; the first of all where no rung was timed.
+    """The main launch of the fastest rung, as Machine code has it; the first of all where no rung was timed.
 
     Args:
         names: `launch_names`, not empty.
@@ -200,7 +201,12 @@ def first_name(data: RunData, workload: str, case: str, names: Mapping[str, tupl
     rungs = set(data.variants.loc[(data.variants["workload"] == workload) & (data.variants["role"] == "rung"), "variant"])
     times = {name: median_ns.get((cell.variant, cell.config)) for name, (cell, _) in names.items() if cell.variant in rungs}
     known = {name: ns for name, ns in times.items() if ns is not None}
-    return min(known, key=known.__getitem__, default=next(iter(names)))
+    if not known:
+        return next(iter(names))
+    cell, _ = names[min(known, key=known.__getitem__)]
+    of_cell = {kernel.index: name for name, (each, kernel) in names.items() if each == cell}
+    main = data.code.kernels(cell)[main_launch(data, cell)].index
+    return of_cell.get(main, next(iter(of_cell.values())))
 
 
 def answer(result: WhatIf, name: str) -> str:

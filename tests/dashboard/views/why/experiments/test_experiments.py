@@ -1,5 +1,6 @@
 """The section Experiments: bars, marks, blocks over time and the page, from figures that are counted by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +103,9 @@ def test_without_experiments_the_page_has_the_command_for_the_variant(open_app: 
     made_runs.write(tmp_path, "plain", rounds=8)
     app = open_app(tmp_path, "why", run="plain", section="experiments", workload="conv2d", variant="v01_naive")
     assert [code.value for code in app.code] == ["warpladder why conv2d --variant v01_naive --case n=8192"]
+
+
+def test_the_command_is_for_the_fastest_variant_that_the_case_has(data: RunData) -> None:
+    assert query.alterable(data, "conv2d", "n=8192")[0] == "v04_sliding"
+    without = replace(data, samples=data.samples[data.samples["variant"] != "v04_sliding"])
+    assert query.alterable(without, "conv2d", "n=8192")[0] == "v05_cluster"

@@ -131,3 +131,12 @@ def test_the_page_begins_with_the_fastest_rung() -> None:
     assert query.first_name(data, "planted_pairs", "cause=spills", names) == "v02_fast"
     untimed = replace(data, samples=data.samples.iloc[:0])
     assert query.first_name(untimed, "planted_pairs", "cause=spills", names) == "v01_slow"
+
+
+def test_of_several_launches_the_page_begins_with_the_main_one() -> None:
+    (path,) = store.RECORDED.glob("*-h200-gan-tconv-bf16-*")
+    data = load(store.open_run(path))
+    names = query.launch_names(data, "gan_tconv_bf16", "images=5248")
+    assert (
+        query.first_name(data, "gan_tconv_bf16", "images=5248", names) == "v02_warpgroups · 5: layer_product<4, 64, false, 4>"
+    )
