@@ -5,7 +5,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import pandas as pd
@@ -46,11 +46,12 @@ class _Compared:
     variant: str
     config: str
     gpus: int
+    on_host: bool = field(default=False, kw_only=True)
 
     @property
     def name(self) -> str:
         """See `name_on`."""
-        return name_on(self.variant, self.config, self.gpus)
+        return name_on(self.variant, self.config, self.gpus, on_host=self.on_host)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def _lost_cell(cell: Cell, variant: str, status: str, detail: str, *, fails: boo
     """A cell of A, with what became of it as a variant of B."""
     timing = Timing(cell.scope, cell.cache)
     place = (cell.workload, cell.case, timing, cell.variant, cell.config, cell.gpus)
-    return LostCell(*place, cell.median_ns, status, detail, fails, variant if variant != cell.variant else "")
+    of_b = variant if variant != cell.variant else ""
+    return LostCell(*place, cell.median_ns, status, detail, fails, of_b, on_host=cell.kind == "host")
 
 
 def _not_done(cell: Cell) -> list[str]:
@@ -256,7 +258,12 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     differences = sorted(every, key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
-        (each.workload, each.case, name_on(each.variant, each.config, each.gpus), Timing(each.scope, each.cache))
+        (
+            each.workload,
+            each.case,
+            name_on(each.variant, each.config, each.gpus, on_host=each.kind == "host"),
+            Timing(each.scope, each.cache),
+        )
         for key, each in of_b.items()
         if key not in of_a
     )
@@ -306,7 +313,10 @@ def _lost(a: Side, b: Side, cells_of_a: Iterable[Cell], options: Options) -> lis
         why = "" if ended else why_lost(b.data, cell.workload, variant, cell.case)
         status, detail = next(
             (result for result in ended if result[0] != "ok"),
-            (LOST, why or f"B has no times of {cell.scope} {cell.cache}"),
+            (
+                LOST,
+                why or f"B has no times of {cell.scope} {cell.cache}{name_on('', '', cell.gpus, on_host=cell.kind == 'host')}",
+            ),
         )
         fails = status not in (LOST, _SKIPPED) or not (a.variant != b.variant or (options.partial and status == LOST))
         lost.append(_lost_cell(cell, variant, status, detail, fails=fails))
@@ -417,7 +427,7 @@ def _timed(side: Side, other: Side, options: Options) -> Iterator[tuple[_Key, Ce
     every = every[_chosen(data, reading(other.data).data, every, options.scope)]
     if options.match == "best":
         every = best_config(every)
-    names = ["workload", *TimedCell._fields, "median_ns", "low_ns", "high_ns", "flags"]
+    names = ["workload", *TimedCell._fields, "median_ns", "low_ns", "high_ns", "flags", "kind"]
     for cell in records(every[names]):
         variant = "" if side.variant and other.variant else cell.variant
         config = "" if options.match == "best" else cell.config
@@ -463,6 +473,7 @@ def _changes(
             equal_code=equal,
             n=n,
             verdict=judged.verdict,
+            on_host=of_b.kind == "host",
             least_effect=between_runs.least_effect(judged.ratio, judged.noise, options.smallest),
         )
         changes.append(change)

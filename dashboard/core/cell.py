@@ -107,9 +107,10 @@ def name_of(variant: str, config: str) -> str:
     return f"{variant}[{config}]" if config else variant
 
 
-def name_on(variant: str, config: str, gpus: int) -> str:
-    """`v03_tile[block=16] on 2 GPUs`, with the GPUs where several worked together."""
-    return f"{name_of(variant, config)}{f' on {gpus} GPUs' if gpus > 1 else ''}"
+def name_on(variant: str, config: str, gpus: int, *, on_host: bool = False) -> str:
+    """`v03_tile[block=16] on 2 GPUs`, with the GPUs, or on the host the processes, where several worked together."""
+    ranks = "processes" if on_host else "GPUs"
+    return f"{name_of(variant, config)}{f' on {gpus} {ranks}' if gpus > 1 else ''}"
 
 
 class Cell(SimpleNamespace):

@@ -77,7 +77,8 @@ class Table(pd.DataFrame):
         columns = {"workload": [row["workload"] for row in rows]}
         columns["case"] = [row["case"] for row in rows]
         columns["variant"] = [
-            name_on(row["variant"], row["config"], 0 if pd.isna(row["gpus"]) else row["gpus"]) for row in rows
+            name_on(row["variant"], row["config"], 0 if pd.isna(row["gpus"]) else row["gpus"], on_host=row["kind"] == "host")
+            for row in rows
         ]
         columns["timing"] = [f"{row['scope']} {row['cache']}" if isinstance(row["scope"], str) else NOTHING for row in rows]
         columns["time"] = [_time(row) for row in rows]

@@ -65,7 +65,7 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
     rows = rows_with(configs=True)
     if width and sum(_widths(headings, rows)) > width + _GAP:
         rows = rows_with(configs=False)
-    title = ", ".join([f"{workload}: median {timing.label(on_gpu=bool((every['gpus'] > 0).any()))}", *shared])
+    title = ", ".join([f"{workload}: median {timing.label(on_gpu=bool((every['kind'] != 'host').any()))}", *shared])
     shown = _divided(headings, rows, width)
     marks = [f"{mark} {words}" for mark, words in legend.items() if any(f" {mark}" in text for row in rows for text in row)]
     return [title, *shown, *(["   ".join(marks)] if marks else [])]
@@ -130,12 +130,14 @@ def _labels(cases: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _names(variants: Sequence[_VariantOn], texts: _Texts, every: pd.DataFrame) -> dict[_VariantOn, str]:
     """The name of each variant, with its precision where there are several, and with its config where it is the same in all cases."""
-    precisions = every.drop_duplicates("variant").set_index("variant")["precision"]
+    of_variants = every.drop_duplicates("variant").set_index("variant")
+    precisions = of_variants["precision"]
     several = precisions[[variant for variant, _ in variants]].nunique() > 1
     names = {}
     for key in variants:
         configs = {config for (each, _), (_, config) in texts.items() if each == key and config}
-        name = name_on(key[0], next(iter(configs)) if len(configs) == 1 else "", key[1])
+        config, on_host = next(iter(configs)) if len(configs) == 1 else "", of_variants.loc[key[0], "kind"] == "host"
+        name = name_on(key[0], config, key[1], on_host=bool(on_host))
         precision = precisions[key[0]]
         names[key] = with_precision(name, precision) if several and precision != "fp32" else name
     return names

@@ -298,7 +298,7 @@ def brief(comparison: Comparison, last: RunData, now: RunData) -> str:
     for cell in (each for each in _with_ratios(now) if (each.workload, each.variant) in differ):
         change = changes.get(key := (cell.workload, cell.case, cell.variant))
         shown += [change] if change else []
-        name = f"{f'{cell.workload} ' if len(now.workloads) > 1 else ''}{name_on(cell.variant, cell.config, cell.gpus)}"
+        name = f"{f'{cell.workload} ' if len(now.workloads) > 1 else ''}{name_on(cell.variant, cell.config, cell.gpus, on_host=cell.kind == 'host')}"
         of_last = (
             (format_duration(change.a_ns.value), ratio_text(change.ratio), noise_text(change)) if change else (NOTHING,) * 3
         )

@@ -321,6 +321,20 @@ def test_ranks_are_compared_by_the_slowest_of_each_round_with_as_many_ranks() ->
     assert [name for _, _, name, _ in found.new] == [f"{MINE} on 8 GPUs"]
 
 
+def test_processes_of_a_host_are_not_called_gpus() -> None:
+    sides = []
+    for run_id, count in (("a", 2), ("b", 4)):
+        both = [*ranks(MINE, [(500, 500)] * 9, 2), *ranks(MINE, [(300,) * count] * 9, count)]
+        made = run_of([variant(MINE, role="host", kind="host")], samples(MINE, NEAR, cache="hot", scope="operation", gpus=0))
+        frame = pd.DataFrame(both if count > 2 else both[:18]).assign(twin=0, process=0)
+        sides.append(Side(replace(made, together=frame, info={**made.info, "run_id": run_id})))
+    found = compare(*sides)
+    assert {change.name for change in found.changes} == {MINE, f"{MINE} on 2 processes"}
+    assert [name for _, _, name, _ in found.new] == [f"{MINE} on 4 processes"]
+    lost = compare(*sides[::-1]).lost
+    assert [each.name for each in lost] == [f"{MINE} on 4 processes"]
+
+
 def test_three_quarters_of_the_distances_tell_the_noise_however_far_the_others_moved() -> None:
     near = [0.01, -0.011, 0.012, -0.013, 0.014, 0.015, 0.016]
     # Of nine distances in order, 0 to 8, the one at place 6.
