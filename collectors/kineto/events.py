@@ -269,6 +269,7 @@ class TraceFile:
                 raise self._damaged(error) from None
             self.lacks_end = True
         if not is_list:
+            found.events = []  # the piece has them
             self.head = found
         return piece
 

@@ -153,30 +153,42 @@ class _Blocks:
     """
 
     def __init__(self, operators: Spool, base_ns: int, processes: Sequence[int] | None) -> None:
-        thread, start, end = self._columns = _spans(operators, base_ns)
-        self._order = order = _ordered(thread, start, end, processes)
-        threads = np.flatnonzero(np.diff(thread[order], prepend=NONE))
-        cuts = [*threads.tolist(), len(order)]
+        thread, start, end = _spans(operators, base_ns)
+        order = _ordered(thread, start, end, processes)
+        # Each column takes the place of the one that it is sorted from, and a thread is kept once.
+        thread = thread[order]
+        self._first_of_thread = np.flatnonzero(np.append(True, thread[1:] != thread[:-1]))[: len(thread)]
+        self._threads = thread[self._first_of_thread]
+        del thread
+        self._start = start = start[order]
+        self._end = end = end[order]
+        self._rows = order.astype(np.int32)
+        del order
+        cuts = [*self._first_of_thread.tolist(), len(start)]
         for first, last in pairwise([*cuts]):
-            own = order[first:last]
-            possible = np.flatnonzero(np.maximum.accumulate(end[own])[:-1] < start[own[1:]]) + first + 1
+            possible = np.flatnonzero(np.maximum.accumulate(end[first:last])[:-1] < start[first + 1 : last]) + first + 1
             cuts += _next(possible, np.arange(first + _BLOCK_ROWS, last, _BLOCK_ROWS)).tolist()
         possible = np.unique(cuts)
-        chosen = _next(possible, np.arange(_BLOCK_ROWS, len(order), _BLOCK_ROWS))
-        self._firsts = np.unique((0, *chosen.tolist(), len(order)))
+        chosen = _next(possible, np.arange(_BLOCK_ROWS, len(start), _BLOCK_ROWS))
+        self._firsts = np.unique((0, *chosen.tolist(), len(start)))
 
     def __iter__(self) -> Iterator[_Block]:
         for first, last in pairwise(self._firsts.tolist()):
-            rows = self._order[first:last]
-            yield _Block(first, rows, *(column[rows] for column in self._columns))
+            thread = self._thread_of(np.arange(first, last))
+            yield _Block(first, self._rows[first:last].astype(np.int64), thread, self._start[first:last], self._end[first:last])
+
+    def _thread_of(self, place: Int64s) -> Int64s:
+        """The thread of each operator, by its place among all."""
+        return np.asarray(self._threads[np.searchsorted(self._first_of_thread, place, side="right") - 1])
 
     def split(self, thread: Int64s, time: Int64s) -> list[Int64s]:
         """For each block the rows whose time is one of its threads' and not before it."""
         order = np.lexsort((time, thread))
         thread, time, bounds = thread[order], time[order], []
-        for first in self._order[self._firsts[:-1]].tolist():
-            own = slice(*(int(np.searchsorted(thread, self._columns[0][first], side=side)) for side in ("left", "right")))
-            bounds.append(own.start + int(np.searchsorted(time[own], self._columns[1][first])))
+        firsts = self._firsts[:-1]
+        for first_thread, first_start in zip(self._thread_of(firsts).tolist(), self._start[firsts].tolist(), strict=True):
+            own = slice(*(int(np.searchsorted(thread, first_thread, side=side)) for side in ("left", "right")))
+            bounds.append(own.start + int(np.searchsorted(time[own], first_start)))
         return [order[begin:end] for begin, end in pairwise([*bounds, len(order)])]
 
     def innermost(self, thread: Int64s, time: Int64s) -> Int64s:

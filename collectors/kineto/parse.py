@@ -155,17 +155,25 @@ def _fill(
     written = write_tables(trace, writer, naming, workload, notes)
     free_unused()
     launches = _Launches(trace, whole.launched())
+    _write_collectives(whole, trace, writer, launches, written.ranges, rank)
     if whole.operations:
         processes = (part.process, *part.helpers) if part else None
-        found = launches.work(), written.innermost, written.by_time, whole.threads
-        for rows in whole.operations.tables(whole.base_ns, *found, processes):
+        work = launches.work()
+        del launches
+        for rows in whole.operations.tables(whole.base_ns, work, written.innermost, written.by_time, whole.threads, processes):
             writer.append("operations", rows)
+
+
+def _write_collectives(
+    whole: KinetoTrace, trace: Trace, writer: RunWriter, launches: "_Launches", ranges: Ranges, rank: int
+) -> None:
+    """Write the table `collectives`, if there are any."""
     communicate = [batch.filter(batch["collective"].is_valid()) for batch in trace.batches(KERNELS, OF_KERNELS)]
     if any(map(len, communicate)):
         gathered = whole.collectives.gathered(pa.Table.from_batches(communicate))
         launched = launches.start_of(integers(gathered["correlation"]), _BEFORE)
         gathered = whole.collectives.with_messages(gathered, launched, whole.base_ns)
-        writer.append("collectives", _collectives(gathered, launched, _steps(written.ranges), rank))
+        writer.append("collectives", _collectives(gathered, launched, _steps(ranges), rank))
 
 
 class _Launches:
