@@ -21,12 +21,13 @@ from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_
 from warpladder.collectors.trace.model import ReportError
 from warpladder.data.arrays import Bools, Floats, Int64s
 
-#: Bytes of text that are decoded at once, and the most that one event may have.
-PIECE_BYTES: Final = 16 << 20
-_MOST_EVENT_BYTES: Final = 16 * PIECE_BYTES
+#: Bytes of text that are decoded at once, the most that one event may have, and the most before the first one.
+PIECE_BYTES: Final = 8 << 20
+_MOST_EVENT_BYTES: Final = 256 << 20
+_MOST_HEAD_BYTES: Final = 16 << 20
 BETWEEN_EVENTS: Final = re.compile(rb'\}\s*,\s*\{\s*"(?=[A-Za-z])')
 #: A piece ends in the last bytes of its text, at one of the last places between two events.
-_WINDOW_BYTES: Final = 1 << 20
+_WINDOW_BYTES: Final = 1 << 18
 _TRIED: Final = 8
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BEGIN_BYTES: Final = 64
@@ -205,38 +206,41 @@ class TraceFile:
             ) from error
 
     def _pieces(self, blocks: Iterator[bytes]) -> Iterator[Piece]:
-        prefix = rest = b""
+        prefix = rest = block = b""
         for more in blocks:
             self.text_bytes += len(more)
-            piece, rest = self._split(rest) if prefix else (None, rest)
-            if piece:
-                yield piece
-            elif len(rest) > _MOST_EVENT_BYTES:
-                raise self._refused(f"an event has more than {_MOST_EVENT_BYTES >> 20} MiB; it is no trace of a profiler")
-            rest += more
-            if not prefix:
-                prefix = _prefix(rest)
-                rest = rest[len(prefix) :]
-            if not prefix and len(rest) >= PIECE_BYTES:
-                break
+            if prefix:
+                piece, rest = self._split(rest, block)
+                if piece:
+                    yield piece
+                elif len(rest) > _MOST_EVENT_BYTES:
+                    raise self._refused(f"an event has more than {_MOST_EVENT_BYTES >> 20} MiB; it is no trace of a profiler")
+                block = more
+            else:
+                block += more
+                prefix = _prefix(block)
+                block = block[len(prefix) :]
+                if not prefix and len(block) >= _MOST_HEAD_BYTES:
+                    break
         if not prefix:
             raise self._refused("has no list traceEvents; give a trace of PyTorch's profiler (export_chrome_trace)")
-        yield self._last(prefix, rest)
+        yield self._last(prefix, rest + block)
 
-    def _split(self, text: bytes) -> tuple[Piece | None, bytes]:
-        """The events before one of the last places between two events, and the text after it; None where none is found."""
-        window = max(0, len(text) - _WINDOW_BYTES)
-        places = [between.start() + 1 for between in BETWEEN_EVENTS.finditer(text, window)][-_TRIED:]
+    def _split(self, rest: bytes, block: bytes) -> tuple[Piece | None, bytes]:
+        """The events before one of the last places between two events in a block, and the text after it; None where none is found.
+        `rest`: the text before the block."""
+        window = max(0, len(block) - _WINDOW_BYTES)
+        places = [between.start() + 1 for between in BETWEEN_EVENTS.finditer(block, window)][-_TRIED:]
         for end in reversed(places):
-            piece = b"".join((b"[", memoryview(text)[:end], b"]"))
+            piece = b"".join((b"[", rest, memoryview(block)[:end], b"]"))
             try:
                 _, found = self._decoded(piece, _EVENTS, _EXACT_EVENTS)
             except _DAMAGE as error:
                 if _is_cut(error) or "trailing" in str(error):  # the place is within an event, or behind the list
                     continue
                 raise self._damaged(error) from None
-            return found, text[text.index(b"{", end) :]
-        return None, text
+            return found, block[block.index(b"{", end) :]
+        return None, rest + block
 
     def _decoded(self, text: bytes, decoder: Any, exactly: Any) -> tuple[Any, Piece]:
         """The events of a text, or the document, mended where it is no JSON; and its events. Raises _DAMAGE: it is cut off, or
@@ -333,19 +337,18 @@ _Arguments = TypeVar("_Arguments")
 
 def arguments_of(events: Sequence[Event], kind: type[_Arguments]) -> list[_Arguments]:
     """The arguments of events; the defaults where an event has none, or something else in their place."""
-    none = kind()
     decoder = _decoder_of(kind)
     try:
-        found = decoder.decode(b"[" + b",".join([event.args for event in events]) + b"]")
+        found: list[_Arguments] = decoder.decode(b"[" + b",".join([event.args for event in events]) + b"]")
     except _DAMAGE:
-        found = [_arguments(decoder, event) for event in events]
-    return [none if each is None else each for each in found] if None in found else found
+        found = [_arguments(decoder, event) or kind() for event in events]
+    return found
 
 
 def _decoder_of(kind: Any) -> msgspec.json.Decoder[Any]:
     """A decoder of a list of arguments."""
     if kind not in _DECODERS:
-        _DECODERS[kind] = msgspec.json.Decoder(list[kind | None])
+        _DECODERS[kind] = msgspec.json.Decoder(list[kind])
     return _DECODERS[kind]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from warpladder.collectors.kineto.columns import Texts
 from warpladder.collectors.kineto.events import CallArguments, CopyArguments, Event, KernelArguments, arguments_of
-from warpladder.data.arrays import NONE, Int64s
+from warpladder.data.arrays import Int64s
 
 LINKS: Final = "links"
 #: Events of the allocator, which have no duration.
@@ -33,6 +33,8 @@ _CALLS: Final = re.compile(r"(\w+_)?(runtime|driver)")
 #: What older profilers write as an operator, and newer ones as a range.
 _STEP: Final = "ProfilerStep#"
 _WHOLE: Final = "X"
+#: Phases of the begin and of the end of an event.
+_HALVES: Final = ("B", "E")
 #: Categories of what a device did that do not tell work from waits.
 _UNTOLD: Final = ("mtia_ccp_events", "hpu_op")
 #: What wrote a trace that is none of a profiler of GPUs, by words of its categories.
@@ -61,7 +63,8 @@ class Kinds:
         self.events = 0
         self.left_out = Counter[str]()
         self._has_kinds = False
-        self._others, self._phases = Counter[str](), Counter[str]()
+        self._others = Counter[str]()
+        self._halves = 0
 
     @property
     def is_xla(self) -> bool:
@@ -83,20 +86,18 @@ class Kinds:
 
     def _rows_of(self, events: Sequence[Event]) -> dict[str, Int64s]:
         parts: dict[str, list[Int64s]] = defaultdict(list)
-        categories, phases, names = Texts(), Texts(), Texts()
+        categories, names = Texts(), Texts()
         code = categories.codes([event.cat for event in events])
-        phase = phases.codes([event.ph for event in events])
-        is_whole = phase == phases.of.get(_WHOLE, NONE)
         for number, category in enumerate(categories.of):
-            is_category, kind = code == number, _kind(category.lower())
+            own, kind = np.flatnonzero(code == number), _kind(category.lower())
             if kind:
-                parts[kind].append(np.flatnonzero(is_category if kind in (LINKS, MEMORY) else is_category & is_whole))
-            elif category in _UNTOLD and is_category.any():
-                self.left_out[category] += int(is_category.sum())
+                parts[kind].append(own if kind in (LINKS, MEMORY) else _whole(events, own))
+            elif category in _UNTOLD and len(own):
+                self.left_out[category] += len(own)
             elif not self._has_kinds:
-                self._others[category] += int(is_category.sum())
+                self._others[category] += len(own)
         if not self._has_kinds:
-            self._phases.update(dict(zip(phases.of, np.bincount(phase, minlength=len(phases.of)).tolist(), strict=True)))
+            self._halves += sum(event.ph in _HALVES for event in events)
         found = {kind: np.concatenate(rows) for kind, rows in parts.items()}
         rows = found.get("operations", np.empty(0, np.int64))
         code = names.codes([events[row].name for row in rows.tolist()])
@@ -113,7 +114,7 @@ class Kinds:
             return ""
         if not self.events:
             return "has no events; profile again, with work between the start and the stop of the profiler"
-        if self._phases["B"] + self._phases["E"] > self.events / 2:
+        if self._halves > self.events / 2:
             why = "it has begins and ends of events (`ph` B and E), and theirs are whole (X)"
             return f"is no trace of PyTorch's profiler or JAX: {why}; give a file that export_chrome_trace of PyTorch's profiler wrote"
         named = [name for name, _ in self._others.most_common() if name]
@@ -123,6 +124,14 @@ class Kinds:
         count = "its one event" if self.events == 1 else f"its {self.events:,} events"
         why = f"{count}: {listed}" if listed else f"{count} without a category"
         return f"{what} of a profiler of GPUs ({why}); give a trace of PyTorch's profiler (export_chrome_trace) or of JAX"
+
+
+def _whole(events: Sequence[Event], rows: Int64s) -> Int64s:
+    """Those of some rows that have whole events."""
+    phases = [events[row].ph for row in rows.tolist()]
+    if phases.count(_WHOLE) == len(phases):
+        return rows
+    return rows[[phase == _WHOLE for phase in phases]]
 
 
 def _kind(category: str) -> str:

@@ -16,7 +16,7 @@ from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
 from warpladder.collectors.trace.model import process_of
 from warpladder.data import nesting, schema
-from warpladder.data.arrays import NONE, Int64s, free_unused, lookup, numbered
+from warpladder.data.arrays import NONE, Int64s, free_unused, heads, lookup, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import Innermost
 
@@ -157,7 +157,7 @@ class _Blocks:
         order = _ordered(thread, start, end, processes)
         # Each column takes the place of the one that it is sorted from, and a thread is kept once.
         thread = thread[order]
-        self._first_of_thread = np.flatnonzero(np.append(True, thread[1:] != thread[:-1]))[: len(thread)]
+        self._first_of_thread = heads(thread)
         self._threads = thread[self._first_of_thread]
         del thread
         self._start = start = start[order]

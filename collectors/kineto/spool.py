@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.trace.model import ReportError, arrays_of
-from warpladder.data.arrays import NONE, Int64s
+from warpladder.collectors.trace.model import ReportError
+from warpladder.data.arrays import NONE, Int64s, integers
 
 #: Rows that wait in memory until they are written together.
 _ROWS: Final = 1 << 17
@@ -60,8 +60,14 @@ class Spool:
             yield self._rest.select(names)
 
     def arrays(self, names: Sequence[str]) -> list[Int64s]:
-        """Whole columns, with 0 in place of nulls."""
-        return arrays_of(self.batches(names), names)
+        """Whole columns, with 0 in place of nulls. No more than one batch is held beside them."""
+        found = [np.empty(self.rows, np.int64) for _ in names]
+        first = 0
+        for batch in self.batches(names):
+            for name, column in zip(names, found, strict=True):
+                column[first : first + len(batch)] = integers(batch[name])
+            first += len(batch)
+        return found
 
     def take(self, rows: Int64s, names: Sequence[str]) -> pa.Table:
         """The columns of some rows, in their order."""

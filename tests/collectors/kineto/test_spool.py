@@ -89,3 +89,31 @@ def test_operators_in_blocks_are_those_that_are_written_at_once(tmp_path: Path, 
     assert groups > 4
     assert tables[0].equals(tables[1])
     assert tables[0]["forward_id"].null_count < len(tables[0])
+
+
+def test_sorted_operators_take_20_bytes_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 100_000
+    number = np.arange(rows)
+    made = spool.Spool()
+    made.add({"thread": number % 2, "start": number[::-1] * 10, "end": number[::-1] * 10 + 5})
+    monkeypatch.setattr(operations, "_BLOCK_ROWS", 1_000)
+    tracemalloc.start()
+    blocks = operations._Blocks(made, 7, None)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 21 * rows
+    assert peak < 60 * rows
+    found = [np.concatenate(column) for column in zip(*(each[1:] for each in blocks), strict=True)]
+    row, thread, start, end = found
+    assert np.array_equal(thread, np.repeat((0, 1), rows // 2))
+    assert np.array_equal(start[: rows // 2], np.sort(start[: rows // 2]))
+    assert np.array_equal((row % 2, (rows - 1 - row) * 10 + 7, start + 5), (thread, start, end))
+
+
+def test_a_trace_that_is_read_keeps_no_events(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{"traceEvents": [{"ph": "X", "ts": 1}], "distributedInfo": {"rank": 3}}')
+    file = events.TraceFile(path)
+    assert sum(len(piece.events) for piece in file.pieces()) == 1
+    assert file.head.distributed == {"rank": 3}
+    assert not getattr(file.head, "events", [])
