@@ -214,9 +214,10 @@ def _of_workloads(file: Path, architecture: str, names: Sequence[str]) -> Iterat
     codes = {row["code"]: row for row in rows["machine_code"]}
     known = dict.fromkeys(row["kernel"] for row in codes.values())
     if not known:
-        raise Error(
-            f"{file}: has no variant in CUDA C++ for {architecture}; name another with --arch, or record it: it may be Python"
-        )
+        others = "its variants are Python, whose code a recording with --counters keeps"
+        if any(variant.kind == "cuda" for workload in plan.workloads for variant in workload.variants):
+            others = "name another with --arch"
+        raise Error(f"{file}: has no variant in CUDA C++ for {architecture}; {others}")
     if missing := [name for name in names if name not in known]:
         raise Error(f"{file}: no kernel {missing[0]}; {_known(known)}")
     first = {row["code"]: row for row in reversed(rows["cell_launches"])}

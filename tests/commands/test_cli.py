@@ -251,6 +251,18 @@ def test_what_variants_print_is_kept_with_the_run_and_one_line_tells_where(tmp_p
     assert not {*lines} & {*done.stderr.splitlines()}
 
 
+def test_why_without_a_variant_or_a_case_tells_where_their_names_are(tmp_path: Path) -> None:
+    kernel = tmp_path / "mine.cu"
+    kernel.touch()
+    for arguments, words in (
+        (["conv2d"], "conv2d: --variant and --case missing; warpladder list conv2d has its variants and cases"),
+        (["conv2d", "--variant", "v01_naive"], "conv2d: --case missing; "),
+        ([str(kernel)], "mine.cu: not a Python file; give the path of a .py file"),
+    ):
+        done = CliRunner().invoke(command(), ["why", *arguments])
+        assert done.exit_code == 2 and words in done.stderr
+
+
 @pytest.mark.parametrize("number", ["nan", "inf", "0", "-1"])
 @pytest.mark.parametrize(
     "arguments",

@@ -232,7 +232,7 @@ def test_a_benchmark_without_cuda_is_refused(tmp_path: Path) -> None:
         "import warpladder\nbench = warpladder.Benchmark('sums', n=[4])\nbench.inputs(lambda n, rng: rng.random(n))\n"
         "bench.reference(lambda x: x + x)\n@bench.variant(baseline=True)\ndef twice(x):\n    return 2 * x\n"
     )
-    assert "bench.py: has no variant in CUDA C++ for sm_90" in refused(file)
+    assert "bench.py: has no variant in CUDA C++ for sm_90; its variants are Python" in refused(file)
 
 
 @needs_nvdisasm

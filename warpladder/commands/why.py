@@ -29,10 +29,9 @@ _ROUNDS: Final = 30
     "--variant",
     "variants",
     multiple=True,
-    required=True,
     help="A variant to look into; it has kernels in CUDA C++. Repeat it for several.",
 )
-@click.option("--case", "cases", multiple=True, required=True, help="The case, by name or axes: n=3000.")
+@click.option("--case", "cases", multiple=True, help="The case, by name or axes: n=3000.")
 @click.option("--seconds", type=ABOVE_ZERO, default=3.0, help="Time limit for the rounds of an experiment.")
 @label_option
 @data_dir_option
@@ -53,9 +52,13 @@ def command(
     from warpladder.dashboard.text import inside as text
     from warpladder.data import store
     from warpladder.progress import TerminalProgress
+    from warpladder.workloads import registry
 
-    _check()
     names, files = names_and_files([workload])
+    if missing := [option for option, given in (("--variant", variants), ("--case", cases)) if not given]:
+        registry.load_all(names, files)  # which tells what is wrong with it
+        raise Error(f"{workload}: {' and '.join(missing)} missing; warpladder list {workload} has its variants and cases")
+    _check()
     request = Request(names, files, cases=cases_of(cases), variants=variants, max_rounds=_ROUNDS, processes=1)
     planned = recording.plan(recording.Order(request, data_dir, sys.argv[1:], TIMED_BY, label))
     _check_kinds(planned.work, variants)

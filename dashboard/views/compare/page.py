@@ -67,8 +67,11 @@ def draw(run: store.Run) -> None:
     B itself."""
     if not runs.ask(run, query.timed_variants):
         _no_variants(run)
+    others = _comparable(run)
+    if not (others or runs.has_other_version(run)):
+        st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     with widgets.controls():
-        other, of_a, of_b = _choose_sides(run)
+        other, of_a, of_b = _choose_sides(run, others)
     with widgets.controls():
         # Within a run, the ratio of each round already is relative to what happens to all.
         between = other.run.path != run.path
@@ -127,13 +130,10 @@ def _no_variants(run: store.Run) -> NoReturn:
     )
 
 
-def _choose_sides(run: store.Run) -> tuple[runs.NamedRun, str, str]:
+def _choose_sides(run: store.Run, others: dict[str, store.Run]) -> tuple[runs.NamedRun, str, str]:
     """Run A, and a variant of A and of B; empty for every variant with the one of its name."""
-    others = _comparable(run)
     every = {**others, **{name: each for name, each in runs.listing(runs.data_dirs()).runs.items() if each.path == run.path}}
     with_versions = runs.has_other_version(run)
-    if not (others or with_versions):
-        st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run above.")
     titles = {_VERSION: f"{_label(runs.other_version(run))}, in the same rounds"} if with_versions else {}

@@ -84,7 +84,9 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     if step and (because := runs.ask(run, query.explanation, workload, str(frame["case"].iloc[0]), *step)):
         st.markdown(f":small[**Measured** {plain(because)}]")
     _why(run, workload, frame, name)
-    header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
+    header = "  \n".join(
+        f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key] not in ("", "-")
+    )
     if header:
         ideas.line(ideas.ideas_of(variant["source_path"]))
         st.markdown(header)

@@ -86,7 +86,7 @@ def _links(found: ListedRun, workload: str, a: str, b: str) -> None:
 
 
 def _not_counted(run: store.Run, workload: str) -> NoReturn:
-    """Show the command that counts, and what the sources say of themselves. Ends the section."""
+    """Show the command that counts, and the comments of the sources. Ends the section."""
     for reason in runs.ask(run, query.denied):
         st.warning(plain(reason))
     variants = runs.load(run).variants
@@ -98,9 +98,11 @@ def _not_counted(run: store.Run, workload: str) -> NoReturn:
         st.info(plain(f"{why} On a machine with Nsight Compute, record them:"))
         st.code(runs.how_to_record(run, workload, "--counters"), language="bash")
     rungs = variants[variants["role"] == "rung"]
-    told = {name: label for name, label in _HEADER if (rungs[name] != "").any()}
-    if told:
-        st.markdown("## What the sources say of themselves")
-        widgets.table(rungs, column_order=["variant", *told], column_config={"variant": "Variant", **told})
+    told = [(row["variant"], [(label, row[key]) for key, label in _HEADER if row[key]]) for row in rungs.to_dict("records")]
+    if any(comments for _, comments in told):
+        st.markdown("## From the comments in the sources")
+        for variant, comments in told:
+            lines = [f":small[**{label}** {plain(text)}]" for label, text in comments]
+            st.markdown("  \n".join([f"**{plain(variant)}**", *lines]))
     widgets.offer_runs(run_index.Need.COUNTERS)
     pages.end()
