@@ -15,6 +15,7 @@ from warpladder.dashboard.compare.changes import NotComparable
 from warpladder.dashboard.compare.differences import Fact, of_runs
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.intervals import MIN_SAMPLES, MOST_LOG
+from warpladder.dashboard.core.numbers import format_duration
 from warpladder.data import store
 from warpladder.data.arrays import Floats, Int64s, lookup
 from warpladder.data.words import counted, first_of
@@ -224,12 +225,25 @@ def compare(
         rows.append(JobChange(name, kind, None, a_ns, b_ns, float(a_count), float(b_count), ratio, around, verdict, least))
     alone = tuple(_alone(kernels, pairing.ranks, smallest)) if enough else ()
     ordered = sorted((*rows[len(names) :], *alone), key=lambda each: between_runs.slowness(each.verdict, each.ratio))
-    facts = sorted(
-        (each for each in of_runs(a.info, b.info) if each.what not in _OF_IMPORTER), key=lambda each: not each.warning
-    )
+    of_recordings = (each for each in of_runs(a.info, b.info) if each.what not in _OF_IMPORTER)
+    facts = sorted((*of_recordings, *_between(a, b, pairing, smallest)), key=lambda each: not each.warning)
     return JobComparison(
         tuple(facts), pairing.sentence, shift, tuple(rows[: len(names)]), tuple(ordered), kernels.only(1), kernels.only(0)
     )
+
+
+def _between(a: JobData, b: JobData, pairing: Pairing, smallest: float) -> Iterator[Fact]:
+    """The mean time of the host from the end of an iteration to the start of the next, which no figure has, where it changes the step."""
+    means, lasts = [], []
+    for job, iterations in ((a, pairing.a), (b, pairing.b)):
+        own = job.iterations[job.iterations["rank"].isin(pairing.ranks) & job.iterations["iteration"].isin(iterations)]
+        own = own.sort_values(["rank", "start_ns"])
+        gaps = (own.groupby("rank")["start_ns"].shift(-1) - own["end_ns"]).dropna().clip(lower=0)
+        means.append(float(gaps.mean()) if len(gaps) else 0.0)
+        lasts.append(float(own["lasts_ns"].mean()))
+    if abs(means[1] - means[0]) >= max(smallest, between_runs.SMALLEST_EFFECT) * (means[0] + lasts[0]):
+        of_a, of_b = map(format_duration, means)
+        yield Fact("time between iterations, mean", of_a, of_b, "outside of the steps' ranges, so in no figure")
 
 
 def pair(a: JobData, b: JobData) -> Pairing:

@@ -57,6 +57,16 @@ def test_a_fast_kernel_is_named_and_a_ratio_is_exact() -> None:
     assert row.a_ns == pytest.approx(300_000, rel=0.01)
 
 
+def test_a_longer_time_between_iterations_is_told_as_no_figure_has_it() -> None:
+    """As of a program that loads its data outside of the ranges of its steps: each was 3 ms of 100 longer, and all was tied."""
+    a, b = data(JOB), data(JOB)
+    place = b.iterations.groupby("rank")["start_ns"].rank().astype("int64") - 1
+    moved = {name: b.iterations[name] + 3_000_000 * place for name in ("start_ns", "end_ns")}
+    told = [fact.text for fact in compare(a, replace(b, iterations=b.iterations.assign(**moved))).facts]
+    assert len(told) == 1 and told[0].startswith("time between iterations, mean: ")
+    assert not compare(a, b).facts
+
+
 def test_a_slow_rank_leaves_the_transfer_of_a_collective_as_it_is() -> None:
     slow = replace(JOB, slow={(name, 3): 1.3 for name in JOB.kernels}, seed=5)
     comparison = compared(JOB, slow)
