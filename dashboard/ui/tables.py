@@ -143,7 +143,7 @@ def _columns(frame: pd.DataFrame) -> tuple[list[_Column], str]:
     columns: list[_Column] = []
     for name in map(str, frame.columns):
         values = frame[name]
-        if name in ends or _LEFT_OUT.fullmatch(name) or values.isna().all() or (values.map(str) == "").all():
+        if name in ends or _LEFT_OUT.fullmatch(name) or values.isna().all() or not any(map(_word, values)):
             continue
         column = _column(frame, name)
         if len(frame) > 1 and len(set(column.texts)) == 1 and not _ends(frame, name):

@@ -186,7 +186,7 @@ def _choose_series(trends: query.Trends) -> list[query.Series]:
 def _columns() -> dict[str, Any]:
     column = st.column_config
     return {
-        "variant": column.TextColumn("Variant", width=190),
+        "variant": column.TextColumn("Variant", width=300),
         "times": column.LineChartColumn(
             "Times",
             width=70,
@@ -200,7 +200,7 @@ def _columns() -> dict[str, Any]:
         "runs": column.NumberColumn("Runs", width=50),
         "when": column.DatetimeColumn("Last step", format="YYYY-MM-DD", width=90),
         "step": column.NumberColumn("By", format="%+.1f %%", width=65, help="Above 0: slower."),
-        "cause": column.TextColumn("What changed then", width=430),
+        "cause": column.TextColumn("What changed then", width=320),
     }
 
 
