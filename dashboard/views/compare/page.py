@@ -281,6 +281,14 @@ def _counters(other: runs.NamedRun, run: store.Run, cell: Change) -> None:
     st.caption("Counters of one execution each: they have no interval.")
 
 
+def _source(change: Change) -> str:
+    """Whether the source is equal; of imports, which record none, that is not known."""
+    if not change.same_source:
+        return "differs"
+    is_same_cell = change.of_a == (change.variant, change.config)
+    return "not recorded" if is_same_cell and not change.equal_code else "equal"
+
+
 def _every_cell(comparison: Comparison) -> None:
     """Every compared cell, the slowest first. A click on a row chooses its cell."""
     rows = [
@@ -295,7 +303,7 @@ def _every_cell(comparison: Comparison) -> None:
             **each.ratio.columns("ratio"),
             "shift": each.shift,
             "noise": 100 * (each.noise - 1),
-            "source": "equal" if each.same_source else "differs",
+            "source": _source(each),
         }
         for each in comparison.changes
     ]

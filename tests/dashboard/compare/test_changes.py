@@ -15,6 +15,7 @@ from warpladder.dashboard.compare.between_runs import EqualCode, Spread
 from warpladder.dashboard.compare.changes import NotComparable, Options, Side, compare, sentence, unseen
 from warpladder.dashboard.compare.levels import Level, Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.views.compare import page
 
 pytestmark = pytest.mark.slow
 
@@ -186,6 +187,12 @@ def test_where_no_source_was_recorded_a_common_slowdown_is_no_shift() -> None:
     found = compare(*(Side(replace(side, variants=side.variants.assign(source_sha256=""))) for side in sides))
     assert len(unseen(found.changes, None)) == 11
     assert [change.ratio.value for change in found.changes] == pytest.approx([1.3] * 11, rel=2e-3)
+    assert {page._source(change) for change in found.changes} == {"not recorded"}
+    known = compare(Side(run("a", {})), Side(run("b", {}, source="two"))).changes
+    assert [page._source(each) for each in known if each.variant in (MINE, OTHERS[0])] in (
+        ["differs", "equal"],
+        ["equal", "differs"],
+    )
 
 
 def recordings(times: Sequence[float], names: Sequence[str] = (OTHERS[0],)) -> list[Medians]:
