@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from math import exp, log
+from pathlib import Path
 from random import Random, SystemRandom
 from typing import Final
 
@@ -99,7 +100,7 @@ def main() -> int:
         done = subprocess.run([*command, *cases, *options], stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode not in (0, ExitCode.WRONG):
             return done.returncode
-        found = against_peers(run_data.load(store.find_run(done.stdout.split()[-1], [folder])), chosen.workload)
+        found = against_peers(run_data.load(store.find_run(done.stdout.split()[-1], [Path(folder)])), chosen.workload)
     print(found.to_string(index=False, float_format="%.4g"))
     return done.returncode
 

@@ -386,8 +386,6 @@ TURNS: Final[tuple[Params, ...]] = (
     {"columns": 160, "stages": 5, "boxes": 5, "cluster": "1x2", "band": 16},
     {"columns": 160, "stages": 5, "boxes": 5, "cluster": "2x1", "band": 16},
 )
-#: Launches of rungs that no shipped run has yet.
-_DRAFTS: Final = (plain_copies, one_warpgroup, rows_apart, taking_turns)
 
 
 def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant, ...]:
@@ -420,7 +418,6 @@ def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant,
             folder,
             types,
             scratch=partial(needs, **of),
-            draft=launches in _DRAFTS,
             **ON_HOPPER,
         )
         for name, (title, launches, configs, needs) in zip(names, every, strict=True)
