@@ -93,6 +93,9 @@ def test_each_call_in_a_test_is_compared_with_the_same_call_of_the_session_befor
         pytest.fail.Exception, match=r"have no cell in common.*; record the baseline again with --warpladder-runs"
     ):
         judged(tmp_path / "other", ["tensor_transpose"])
+    made_runs.write(tmp_path / "before", "on-a-gpu", label="test_gpu", workloads=["conv2d"])
+    with pytest.raises(pytest.fail.Exception, match="record both on one device; record the baseline again with"):
+        judged(tmp_path / "gpu", ["conv2d"], label="test_gpu")
     with pytest.raises(pytest.fail.Exception, match="has no run of test_mine 3"):
         judged(tmp_path / "more", ["conv2d", "tensor_transpose", "conv2d"])
 

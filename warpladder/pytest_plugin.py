@@ -119,7 +119,8 @@ class Judge:
         try:
             comparison = changes.compare(changes.Side(a), changes.Side(b), changes.Options(), history)
         except changes.NotComparable as error:
-            pytest.fail(f"{error}; record the baseline again with --warpladder-runs {self._baseline}", pytrace=False)
+            why = str(error).replace(", or add --any-device", "")  # which is no option of pytest
+            pytest.fail(f"{why}; record the baseline again with --warpladder-runs {self._baseline}", pytrace=False)
         gate = compare.Gate(self._fail_above)
         if gate.failures(comparison) or gate.other_questions(comparison) or gate.unseen(comparison):
             pytest.fail(compare.render(comparison, a, b, gate, "table"), pytrace=False)

@@ -115,8 +115,8 @@ def of_precisions(cells: Iterable[tuple[str, str, str]], a: RunData, b: RunData)
     of_a, of_b = (data.variants.set_index(["workload", "variant"])["precision"].to_dict() for data in (a, b))
     found: dict[tuple[str, str, str], dict[str, None]] = {}
     for workload, before, after in cells:
-        pair = str(of_a[workload, before]), str(of_b[workload, after])
-        if pair[0] != pair[1]:
+        pair = str(of_a.get((workload, before), "")), str(of_b.get((workload, after), ""))
+        if pair[0] != pair[1] and all(pair):
             found.setdefault((workload, *pair), {})[after] = None
     for (workload, of_before, of_after), names in found.items():
         what = f"precision of {workload} {first_of(names, _MOST_NAMED)}"
