@@ -69,7 +69,7 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
 
 
 def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
-    """Show one variant's header, its registers and shared memory, and its source as measured."""
+    """Show one variant's registers and shared memory, its source as measured, and the header of the source whole."""
     variants = runs.load(run).variants
     headers: dict[str, dict[Any, Any]] = {
         row["variant"]: row for row in variants[variants["workload"] == workload].to_dict("records")
@@ -84,12 +84,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     if step and (because := runs.ask(run, query.explanation, workload, str(frame["case"].iloc[0]), *step)):
         st.markdown(f":small[**Measured** {plain(because)}]")
     _why(run, workload, frame, name)
-    header = "  \n".join(
-        f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key] not in ("", "-")
-    )
-    if header:
-        ideas.line(ideas.ideas_of(variant["source_path"]))
-        st.markdown(header)
+    ideas.line(ideas.ideas_of(variant["source_path"]))
     facts = [variant["source_path"] or "source as measured", within_run.word(variant["precision"])]
     counts = {"registers": "registers", "shared_bytes": "B shared", "spill_bytes": "B spilled"}
     facts += [f"{variant[key]} {unit}" for key, unit in counts.items() if pd.notna(variant[key])]
@@ -98,6 +93,9 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     st.caption(plain(" · ".join([*facts, *(f"changed since: {reason}" for reason in changed["reason"])])))
     _code(variant)
+    header = [f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key] not in ("", "-")]
+    if header:
+        st.markdown("  \n".join(header))
 
 
 def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
