@@ -320,12 +320,13 @@ def device_work(run: store.Run) -> DeviceWork:
 
 def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[Bools, Int64s, Int64s]:
     """Whether the call of each copy and set is in the trace, and its start and end."""
-    calls = run.arrow("api_calls", ["process", "correlation", "start_ns", "end_ns"])
+    wanted = Places(integers(copies["correlation"]))
+    every = run.scan("api_calls", ["process", "correlation", "start_ns", "end_ns"])
+    own = [batch.filter(pa.array(wanted.of(integers(batch["correlation"])) != NONE)) for batch in every]
     none = np.zeros(len(copies), np.int64)
-    if not len(calls) or not len(copies):
+    if not own or not len(copies):
         return none.astype(bool), none, none
-    wanted = Places(integers(copies["correlation"])).of(integers(calls["correlation"])) != NONE
-    calls = calls.filter(pa.array(wanted))
+    calls = pa.Table.from_batches(own)
     free_unused()
     call = Launches(integers(calls["process"]), integers(calls["correlation"])).of(
         integers(copies["process"]), integers(copies["correlation"])
@@ -335,10 +336,12 @@ def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[Bools, Int64s
 
 def calls_ns(run: store.Run, *choices: tuple[str, ...]) -> tuple[int, ...]:
     """Time of the host in calls whose names have one of some words, for each choice of words."""
-    calls = run.arrow("api_calls", ["name", "start_ns", "end_ns"])
-    code, names = coded(calls["name"])
-    lasts = integers(calls["end_ns"]) - integers(calls["start_ns"])
-    del calls
+    total = [0] * len(choices)
+    for calls in run.scan("api_calls", ["name", "start_ns", "end_ns"]):
+        code, names = coded(calls["name"])
+        lasts = integers(calls["end_ns"]) - integers(calls["start_ns"])
+        for place, words in enumerate(choices):
+            chosen = np.array([any(word in name for word in words) for name in names], bool)
+            total[place] += int(lasts[chosen[code]].sum())
     free_unused()
-    chosen = (np.array([any(word in name for word in words) for name in names], bool) for words in choices)
-    return tuple(int(lasts[each[code]].sum()) for each in chosen)
+    return tuple(total)

@@ -2,12 +2,16 @@
 
 import random
 from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from warpladder.collectors.jobs import rank
-from warpladder.data import timeline
+from warpladder.collectors.kineto.parse import import_report
+from warpladder.data import store, timeline
 from warpladder.data.iterations import Steps
 from warpladder.data.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
 
@@ -187,3 +191,24 @@ def test_the_same_work_on_a_second_gpu_has_the_same_sums_there(seed: int) -> Non
     assert of_stream == {
         (device, row["stream"]): {**row, "device": device} for row in rank.idle_rows(alone) for device in (0, 1)
     }
+
+
+def test_the_calls_of_a_trace_are_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixture = Path(__file__).parents[1] / "fixtures" / "kineto" / "resnet18_train_h2d.json.gz"
+    run = store.open_run(tmp_path / import_report(fixture, tmp_path, "", None, []))
+    calls = run.table("api_calls").set_index("correlation")
+    copies = run.table("memory_ops")
+    whole = store.Run.arrow
+
+    def without_calls(self: store.Run, name: str, *rest: Any) -> pa.Table:
+        assert name != "api_calls"
+        return whole(self, name, *rest)
+
+    monkeypatch.setattr(store.Run, "arrow", without_calls)
+    work = timeline.device_work(run)
+    assert work.launched.all()
+    assert work.launch_start[work.kind == MEMORY].tolist() == calls.loc[copies["correlation"], "start_ns"].tolist()
+    assert work.launch_end[work.kind == MEMORY].tolist() == calls.loc[copies["correlation"], "end_ns"].tolist()
+    lasts = calls["end_ns"] - calls["start_ns"]
+    chosen = [calls["name"].str.contains("|".join(words)) for words in (timeline.COPYING, timeline.WAITING)]
+    assert timeline.calls_ns(run, timeline.COPYING, timeline.WAITING) == tuple(int(lasts[each].sum()) for each in chosen)
