@@ -10,8 +10,8 @@ system's folder for temporary files, and removed.
 Measured on two cores of an Intel Xeon that other programs kept busy (a load of 7), where the same work takes up to a third more CPU time
 than alone. Each copy has 13,308 events:
 
-    1.00 GB, 259 copies      read, find ends of events 2.1 s, 0.18 GB    import 16.4 s, 0.47 GB
-    10.0 GB, 2,571 copies                                                import  175 s, 1.33 GB
+    1.00 GB, 259 copies      read, find ends of events 2.1 s, 0.18 GB    import 16.4 s, 0.42 GB
+    10.0 GB, 2,571 copies                                                import  180 s, 1.24 GB
 """
 
 import argparse
