@@ -33,7 +33,7 @@ def compiled_ddp(
     Idea: Triton kernels for what lies between the products. With `copies` the parameters are the BF16 copies of the weights, so that neither
         weights nor gradients are cast.
     Bottleneck: The compiled backward pass gives all gradients at its end, so that they leave together; the copies to and from buckets.
-    Next: `torch_compile`, without the wrapper.
+    Next: `torch_compile_allreduce`, without the wrapper.
     Source: torch.compile around a module within DistributedDataParallel.
     """
     return _ddp_step(case, inputs, outputs, communicator, products, is_compiled=True)

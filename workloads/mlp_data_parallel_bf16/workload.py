@@ -33,7 +33,7 @@ LIBRARY_VARIANTS: Final = (
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile", "torch.compile, all-reduce, CUDA graph", "peer", "bf16"),
+        *("torch_compile_allreduce", "torch.compile, all-reduce, CUDA graph", "peer", "bf16"),
         requires=COMPILER,
         prepare=peers.compiled_allreduce,
         communicates=True,
