@@ -50,10 +50,10 @@ def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_
 
 def test_what_depends_on_the_size_is_compiled_for_the_share_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_ahead, "_versions", lambda *modules: modules)
-    wanted = Request(["mlp_data_parallel_bf16"], cases=["batch=400"], variants=["torch_compile"], gpus=(1, 2))
+    wanted = Request(["mlp_data_parallel_bf16"], cases=["batch=400"], variants=["torch_compile_allreduce"], gpus=(1, 2))
     jobs = [job for job in compile_ahead.jobs_of(make_plan(wanted), ["sm_90"]) if isinstance(job, RunOnce)]
     assert [(job.name, job.case, job.ranks) for job in jobs] == [
-        ("mlp_data_parallel_bf16/torch_compile", "batch=400", ranks) for ranks in (1, 2)
+        ("mlp_data_parallel_bf16/torch_compile_allreduce", "batch=400", ranks) for ranks in (1, 2)
     ]
     assert len({job.mark for job in jobs}) == 2
     ran: list[str] = []
