@@ -68,7 +68,8 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Cell, ...]:
         (best,) = records(rows.tail(1).rename(columns=_OF_BEST))
         _, every = _candidates(data, str(workload), Timing(best.scope, best.cache))
         every = every[every["precision"] == precision].sort_values("size_rank", kind="stable")
-        last = (_largest(every) or [_of_largest_size(every)])[-1].iloc[-1]
+        largest = _of_largest_size(every)
+        last = (_may_be_best(largest) or [largest])[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
         trusted = every[is_trusted(every)]
         of_case = trusted.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()  # of the fastest variant
@@ -86,7 +87,7 @@ def _candidates(data: RunData, workload: str, timing: Timing) -> tuple[pd.DataFr
     return every, every[every["role"] == role]
 
 
-def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
+def overview(data: RunData, root: Path | None = None, *, every_size: bool = False) -> pd.DataFrame:
     """The best rung of each workload and precision, against the baseline, the floor and the best peer.
 
     The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
@@ -100,6 +101,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
     Args:
         root: the project's folder, for the badge of sources that changed since; None leaves that check out.
+        every_size: whether each size has rows of its own, the smallest first, and not the largest alone.
 
     Returns:
         One row for each (workload, precision) with samples, or for each of its cases, fp32 first. An estimate `name` has the
@@ -125,14 +127,14 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for workload in data.workloads:
         on = "1 GPU" if data.on_gpu and workload in scaled_workloads(data) else ""
-        of_workload = [row | {"on": on} for row in _rows(data, workload)]
+        of_workload = [row | {"on": on} for row in _rows(data, workload, every_size)]
         badges = _badges(data, workload, noise, stale)
         rows += [row | {"badges": () if place else badges} for place, row in enumerate(of_workload)]
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
 @once
-def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
+def _rows(data: RunData, workload: str, every_size: bool) -> list[dict[str, Any]]:
     """The rows of one workload; no rows without a rung or host variant with samples."""
     known_timings = timings(data, workload)
     if not known_timings:
@@ -141,10 +143,12 @@ def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     rows = []
     for precision in precisions(candidates):
         of_precision = candidates[candidates["precision"] == precision]
-        largest = _largest(of_precision)
-        rows += [_row(data, known_timings[0], every, each, precision) for each in largest]
-        if not largest:
-            rows.append(_undecided(known_timings[0], _of_largest_size(of_precision), precision))
+        sizes = (
+            [of_size for _, of_size in of_precision.groupby("size_rank")] if every_size else [_of_largest_size(of_precision)]
+        )
+        for of_size in sizes:
+            known = [_row(data, known_timings[0], every, each, precision) for each in _may_be_best(of_size)]
+            rows += known or [_undecided(known_timings[0], of_size, precision)]
     return rows
 
 
@@ -167,12 +171,11 @@ def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, 
     }
 
 
-def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of the largest size that may be called best.
+def _may_be_best(candidates: pd.DataFrame) -> list[pd.DataFrame]:
+    """The rows of a size that may be called best.
 
     They are together where one variant is nearly the fastest in all cases, else case by case.
     """
-    candidates = _of_largest_size(candidates)
     candidates = candidates[is_trusted(candidates)]
     fastest = candidates.groupby("case", sort=False)["median_ns"].min()
     if candidates.empty:

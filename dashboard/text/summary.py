@@ -52,17 +52,17 @@ HEADINGS: Final = (
 )
 
 
-def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
+def figures(data: RunData, root: Path | None = None, *, every_size: bool = False) -> pd.DataFrame:
     """A row for each workload and precision, as in `compare.overview`, with `run_id` and `distrust` (text).
 
     `distrust` has the faster cells that were passed over, then the reasons to distrust figures of the workload. A run with energy also has
     that of the best, in the columns of `energy.energies`.
 
     Args:
-        root: as in `compare.overview.overview`.
+        root, every_size: as in `compare.overview.overview`.
     """
     data = own_version(data)
-    frame = overview(data, root)
+    frame = overview(data, root, every_size=every_size)
     rows = frame[_FIGURES].copy()
     rows.insert(0, "run_id", str(data.info["run_id"]))
     distrust = zip(frame["doubts"], frame["badges"], strict=True)
@@ -136,10 +136,10 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     Args:
         width: columns of the terminal; 0 where the lines may have any length.
         sizes: whether it starts with the times of every variant at every size.
-        every: whether no row is left out.
+        every: whether no row is left out, and each size has its own.
     """
     data = own_version(data)
-    rows = figures(data)
+    rows = figures(data, every_size=every)
     lines = by_size.lines(data, width) if sizes else []
     shown = rows if every else rows.head(_MOST_ROWS)
     answered = table(shown, width, every=every)

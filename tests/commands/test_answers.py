@@ -173,7 +173,7 @@ def test_the_first_minute_on_a_gpu_takes_30_lines_at_most(run: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         rows = summary.figures(data)
         several = pd.concat([rows.assign(workload=f"workload_{number}") for number in range(9)])
-        patch.setattr(summary, "figures", lambda data: several)
+        patch.setattr(summary, "figures", lambda data, every_size: several)
         answered = summary.terminal(data, 120, sizes=False, every=False).splitlines()
         assert len(summary.terminal(data, 120, sizes=False, every=True).splitlines()) > 30
     headline, run_id = 1, 1

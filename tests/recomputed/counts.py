@@ -350,6 +350,14 @@ def _sampled(run: Shipped, row: Row, shown: Shown) -> dict[str, float]:
     }
 
 
+def _fastest(run: Shipped, row: Row, shown: Shown) -> float:
+    """The least time by samples of all variants that compete, with counters or without."""
+    names = {variant for variant, *_ in run.timed(*shown.where[:2], "device", "cold")}
+    compete = [name for name in names if run.variant(shown.where[0], name)["role"] not in ("ceiling", "specimen")]
+    times = [ns for name in compete for ns in _sampled(run, {**row, "variant": name}, shown).values()]
+    return min(times, default=math.nan)
+
+
 def _quickest(run: Shipped, row: Row, shown: Shown) -> Expected:
     """The config that took the least time by samples, or where none has samples under the profiler."""
     table, (workload, case) = run.table("counters"), shown.where[:2]
@@ -400,6 +408,7 @@ COUNTERS: Final[Rules] = {
     ),
     "gain": _gain,
     "timed_ns": lambda run, row, shown: _sampled(run, row, shown).get(row["config"], math.nan),
+    "fastest_ns": _fastest,
     "config": _quickest,
     "title": lambda run, row, shown: run.variant(shown.where[0], row["variant"])["title"],
     "role": lambda run, row, shown: run.variant(shown.where[0], row["variant"])["role"],

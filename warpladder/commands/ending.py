@@ -71,7 +71,7 @@ def _answer(
 
             return summary.render(table.table(data, data.workloads, table.ALL, None), form)
         if form != "table":
-            return summary.render(summary.figures(data), form)
+            return summary.render(summary.figures(data, every_size=every), form)
         return summary.terminal(data, columns(), sizes=sizes, every=every)
 
     answer = _text_of(run.path, text)

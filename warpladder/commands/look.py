@@ -171,7 +171,9 @@ def _line(run: "store.Run", note: str) -> str:
 @click.command("summary")
 @click.argument("run", default="", metavar="[RUN]")
 @format_option("answer")
-@click.option("--all", "every", is_flag=True, help="Every variant at every size, and each finding on a line of its own.")
+@click.option(
+    "--all", "every", is_flag=True, help="Every variant and the best at every size, and each finding on a line of its own."
+)
 @data_dirs_option
 def summary_command(run: str, form: Form, every: bool, data_dirs: Sequence[str]) -> None:
     """Print the answer of a run, as `record` does at its end.

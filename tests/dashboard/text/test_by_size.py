@@ -162,7 +162,7 @@ def test_the_answer_fits_the_terminal(width: int) -> None:
 
 def test_a_recording_of_many_workloads_prints_few_rows(data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = summary.figures(data)
-    monkeypatch.setattr(summary, "figures", lambda data: pd.concat([rows] * 40))
+    monkeypatch.setattr(summary, "figures", lambda data, every_size: pd.concat([rows] * 40))
     few = summary.terminal(data, 0, sizes=False, every=False).splitlines()
     assert few[-1] == "and 24 more rows: warpladder summary RUN --all"
     assert len(few) == 18

@@ -8,6 +8,7 @@ import pytest
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from tests.synthetic import made_runs
 from warpladder.dashboard.compare.overview import lines, overview
+from warpladder.dashboard.compare.winners import best_per_size
 from warpladder.dashboard.core.cells import Timing, timings
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.home.page import headline
@@ -127,6 +128,17 @@ def test_no_rung_wins_where_a_peer_is_as_fast_or_faster(label: str, words: str) 
     line, *_ = lines(load(store.find_run(label, [store.RECORDED])))
     assert words in headline(line)
     assert ("wins" in headline(line)) == words.startswith("wins")
+
+
+def test_the_best_of_every_size_is_that_of_the_case_and_the_last_that_of_the_largest_size() -> None:
+    data = load(store.find_run("H200 gan_tconv_bf16", [store.RECORDED]))
+    of_sizes, largest = overview(data, every_size=True), overview(data)
+    winners = best_per_size(data, "gan_tconv_bf16", Timing("device", "cold"), ("rung",))
+    found = of_sizes[["case", "best", "best_config", "best_ns", "percent_of_floor"]].rename(columns={"best": "variant"})
+    expected = winners[["case", "variant", "config", "median_ns", "percent_of_floor"]].set_axis(found.columns, axis="columns")
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False, check_categorical=False)
+    assert len(of_sizes) == 8
+    assert of_sizes.iloc[-1].fillna("").to_dict() == largest.iloc[0].fillna("").to_dict() | {"badges": ()}
 
 
 @pytest.mark.parametrize(("n", "badges"), [(5, ()), (6, ("A/A off in 2 of 2 cells",))])
