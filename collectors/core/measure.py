@@ -535,9 +535,9 @@ class _BenchRun:
         """Note why sampling stopped, and report what makes the samples doubtful."""
         for cell, why in result.stopped.items():
             self._stopped.setdefault(cell, []).append(why)
-        for severity, source, text, about in result.doubts(
-            f"{self._workload.name}/{self._case.name}, {how.scope} {how.cache}", how
-        ):
+        process = f" in process {self._turn.process}" if self._turn.process else ""
+        where = f"{self._workload.name}/{self._case.name}, {how.scope} {how.cache}{process}"
+        for severity, source, text, about in result.doubts(where, how):
             diagnose(self._report, severity, source, text, about)
 
     def _baseline(self, cells: Sequence[Cell]) -> Cell:

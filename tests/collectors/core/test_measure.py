@@ -196,6 +196,16 @@ def test_a_later_process_of_the_run_does_not_time_the_first_use_again() -> None:
     assert rows and not [row for row in rows if row["scope"].startswith("phase:")]
 
 
+@pytest.mark.parametrize(("process", "where"), [(0, "device cold"), (2, "device cold in process 2")])
+def test_what_makes_samples_of_a_later_process_doubtful_names_the_process(process: int, where: str) -> None:
+    class Throttled(TwoPasses):
+        def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
+            return Reading(100, throttled=True)
+
+    texts = [row["text"] for row in measured("kernel", bench=Throttled, process=process).tables["diagnostics"]]
+    assert any(text.startswith(f"copy/n=3, {where}: samples that stayed throttled, and were kept: ") for text in texts), texts
+
+
 def test_a_first_use_that_fails_is_a_finding_and_leaves_the_verdict() -> None:
     def first_uses() -> Iterator[FirstUse]:
         yield FIRST[0]
