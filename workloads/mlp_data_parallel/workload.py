@@ -18,10 +18,11 @@ LIBRARY_VARIANTS: Final = (
     ),
 )
 
-_ON_THE_HOST: Final = up_to(8192, "rows", lambda case: step.size_of(case).batch)
+#: The largest batch of the host variants.
+ON_THE_HOST: Final = up_to(8192, "rows", lambda case: step.size_of(case).batch)
 
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy (BLAS), MPI", "host", skip=_ON_THE_HOST, run=host.numpy_allreduce, communicates=True),
+    HostVariant("numpy", "NumPy (BLAS), MPI", "host", skip=ON_THE_HOST, run=host.numpy_allreduce, communicates=True),
 )
 
 WORKLOAD: Final = Workload(

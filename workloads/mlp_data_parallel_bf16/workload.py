@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from warpladder.workloads.api import Axis, Case, HostVariant, LibraryVariant, Workload, up_to
+from warpladder.workloads.api import Axis, Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.mlp_data_parallel.workload import ON_THE_HOST
 from warpladder.workloads.mlp_data_parallel_bf16 import host, peers, problem
 from warpladder.workloads.mlp_data_parallel_bf16.rungs import CUDA_VARIANTS
-from warpladder.workloads.mlp_training import problem as step
 from warpladder.workloads.mlp_training_bf16 import problem as of_one_rank
 from warpladder.workloads.torch_bridge import COMPILER
 
@@ -41,10 +41,8 @@ LIBRARY_VARIANTS: Final = (
     ),
 )
 
-_ON_THE_HOST: Final = up_to(8192, "rows", lambda case: step.size_of(case).batch)
-
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy (BLAS), MPI", "host", skip=_ON_THE_HOST, run=host.numpy_allreduce, communicates=True),
+    HostVariant("numpy", "NumPy (BLAS), MPI", "host", skip=ON_THE_HOST, run=host.numpy_allreduce, communicates=True),
 )
 
 WORKLOAD: Final = Workload(

@@ -13,7 +13,7 @@ from warpladder.collectors.core.bench import OneProcess, Unavailable
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, averaged_bytes, joined, rows_taken, sizes_of
-from warpladder.collectors.ranks.launchers import Launcher, gpus_here
+from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.data.names import Phase
@@ -305,9 +305,8 @@ def test_steps_of_a_variant_are_its_launches_and_what_ranks_average() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("two_gpus")
 def test_two_gpus_average_to_the_right_weights_in_little_more_than_nccl_s_own_time(tmp_path: Path) -> None:
-    if gpus_here() < 2:
-        pytest.skip(f"needs two GPUs; this machine has {gpus_here()}")
     limits = replace(LIMITS["report"], seconds=1.0, cell_timeout_s=60.0)
     wanted = Request(["mlp_data_parallel"], cases=["batch=37", "batch=800"], gpus=(1, 2))
     run_id, _ = Recorder(make_plan(wanted, limits), collector_of("cuda_events"), start_ranks=Launcher().start).record(

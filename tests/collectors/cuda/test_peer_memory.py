@@ -12,7 +12,7 @@ from tests.collectors.cuda.fake_cuda import CUDARuntimeError, FakeCommunicator, 
 from warpladder.collectors.core.bench import ONE_PROCESS, Unavailable
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.recorder import Recorder
-from warpladder.collectors.ranks.launchers import Launcher, gpus_here
+from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.workloads.api import Buffer, Launch, WorkloadError
@@ -100,9 +100,8 @@ def test_a_launch_gives_its_kernel_the_structure(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("two_gpus")
 def test_two_gpus_that_exchange_take_the_right_step_many_times(tmp_path: Path) -> None:
-    if gpus_here() < 2:
-        pytest.skip(f"needs two GPUs; this machine has {gpus_here()}")
     wanted = Request(
         ["mlp_data_parallel_bf16"], cases=["batch=37", "batch=1600"], variants=["v01_nccl", "v02_peer_memory"], gpus=(1, 2)
     )

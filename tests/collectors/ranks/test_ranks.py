@@ -21,7 +21,7 @@ from warpladder.collectors.core.plan import LIMITS, Request, WorkloadRef, make_p
 from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.rounds import Entry, Limits, Turn, run_rounds
 from warpladder.collectors.host.host_clock import HostBench
-from warpladder.collectors.ranks.launchers import Launcher, gpus_here, processors_of
+from warpladder.collectors.ranks.launchers import Launcher, processors_of
 from warpladder.collectors.ranks.ranked_bench import Failure, Local, RankedBench, attempt
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
@@ -329,9 +329,8 @@ def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> No
 
 @needs_mpi
 @pytest.mark.gpu
+@pytest.mark.usefixtures("two_gpus")
 def test_images_are_shared_among_two_gpus(tmp_path: Path) -> None:
-    if gpus_here() < 2:
-        pytest.skip(f"needs two GPUs; this machine has {gpus_here()}")
     wanted = Request(
         ["gan_tconv"], cases=["images=4,channels=64"], variants=["v06_pinned", "v09_graph", "v13_warpgroups_tf32"], gpus=(1, 2)
     )
