@@ -6,6 +6,7 @@ times its own gradient, and the update is the average of all contributions. Cont
 """
 
 from collections.abc import Sequence
+from math import sqrt
 from typing import Final
 
 from warpladder.workloads.api import Case, CaseSet, Part
@@ -18,10 +19,7 @@ from warpladder.workloads.mlp_training_bf16.problem import make_case
 _ROUNDINGS: Final = 2
 
 #: As in `mlp_training_bf16`, with the roundings on the way between ranks.
-TOLERANCES: Final = {
-    **of_one_rank.TOLERANCES,
-    "bf16": of_one_rank.ROUNDOFF * ((of_one_rank.ROUNDINGS + _ROUNDINGS) / 3) ** 0.5,
-}
+TOLERANCES: Final = {**of_one_rank.TOLERANCES, "bf16": of_one_rank.ROUNDOFF * sqrt(of_one_rank.ROUNDINGS + _ROUNDINGS)}
 
 
 def shares(case: Case, ranks: int) -> Sequence[Part]:

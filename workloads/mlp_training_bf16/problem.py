@@ -6,6 +6,7 @@ Source: P. Micikevicius et al., "Mixed Precision Training", 2018, section 3.1, w
 """
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -24,10 +25,10 @@ ROUNDOFF: Final = 2.0**-8
 #: it gives for the hidden unit, the gradient of the hidden unit; and the copy.
 ROUNDINGS: Final = 7
 
-#: Relative L2 error of each output that passes; the update is as large as the weights. The errors of roundings are independent. One is the
-#: unit roundoff u at most, u / sqrt(3) in the root mean square where it is spread evenly, and so many are sqrt(n) times as large.
-#: NumPy rounds nothing but the copies.
-TOLERANCES: Final = {**TOLERANCE, "bf16": ROUNDOFF * (ROUNDINGS / 3) ** 0.5, "fp32": ROUNDOFF / 3**0.5}
+#: Relative L2 error of each output that passes; the update is as large as the weights. A rounding is off by `ROUNDOFF` of a value at most, and
+#: independent ones add up by their squares. The root mean square of a rounding, u / sqrt(3), would not do: the smallest output has ten elements,
+#: too few for their mean. NumPy rounds nothing but the copies.
+TOLERANCES: Final = {**TOLERANCE, "bf16": ROUNDOFF * sqrt(ROUNDINGS), "fp32": ROUNDOFF}
 
 
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
