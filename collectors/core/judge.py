@@ -1,7 +1,6 @@
 """The input sets of a case with their references, and the outputs that are judged with them."""
 
 import ctypes
-import itertools
 import math
 import time
 import warnings
@@ -26,6 +25,7 @@ from warpladder.collectors.core.verify import (
     altered,
     check_inputs,
     check_reference,
+    distances,
     doubts_of,
     overlapping,
     same_for_all_inputs,
@@ -215,6 +215,7 @@ class Problems:
         self.referenced = 1
         self.is_quick = False
         self.why_one = ""
+        self._distances: list[Mapping[str, float]] = []  # of the references of other sets from that of the first
 
     def _make(self) -> Problem:
         self._count += 1
@@ -259,14 +260,25 @@ class Problems:
     def same_for_all(self, tolerances: Mapping[str, float]) -> list[str]:
         """The outputs that are nearly the same for all sets, as a single number may be for two by chance; see
         `verify.same_for_all_inputs`."""
-        first, *others = self.sets
-        same = list(tolerances) if others else []
-        for problem in itertools.chain(others, (self._make() for _ in range(_FURTHER))):
-            outputs = problem.usual or problem.computed_usual()
-            if not same or first.usual is None or outputs is None:
+        first = self.sets[0].usual
+        if first is None or len(self.sets) == 1:
+            return []
+        same = list(tolerances)
+        for number in range(1, len(self.sets) + _FURTHER):
+            if not same or (of_outputs := self._distances_of(number, first)) is None:
                 break
-            same = [name for name in same_for_all_inputs(first.usual, outputs, tolerances) if name in same]
+            same = [name for name in same_for_all_inputs(first, of_outputs, tolerances) if name in same]
         return same
+
+    def _distances_of(self, number: int, first: Mapping[str, np.ndarray]) -> Mapping[str, float] | None:
+        """How far the references of a set are from those of the first, measured once for all variants. Sets after the last are new ones. None if
+        the reference raises."""
+        while len(self._distances) < number:
+            problem = self.sets[number] if number < len(self.sets) else self._make()
+            if (outputs := problem.usual or problem.computed_usual()) is None:
+                return None
+            self._distances.append(distances(first, outputs))
+        return self._distances[number - 1]
 
 
 # -- outputs -------------------------------------------------------------------------------------------------------------------

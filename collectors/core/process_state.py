@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from warpladder.collectors.core.user_functions import LibraryFunctions, OwnFunctions
 
@@ -195,11 +196,7 @@ def _set_processors_of_threads(before: set[frozenset[int]]) -> None:
 
 
 def _of_libraries() -> Iterator[_Setting]:
-    """The numbers of threads of BLAS and OpenMP, where the package threadpoolctl is installed and finds them."""
-    try:
-        from threadpoolctl import ThreadpoolController
-    except ImportError:
-        return
+    """The numbers of threads of BLAS and OpenMP."""
     for library in ThreadpoolController().lib_controllers:
         name = {"openblas": "OpenBLAS", "openmp": "OpenMP", "mkl": "MKL", "blis": "BLIS"}.get(library.internal_api, "BLAS")
         yield f"{name}'s number of threads", library.get_num_threads, library.set_num_threads

@@ -158,17 +158,18 @@ def doubts_of(reference: Buffers, declared: Mapping[str, Buffer], exact: Collect
     return doubts
 
 
-def same_for_all_inputs(first: Buffers, second: Buffers, tolerances: Mapping[str, float]) -> list[str]:
+def same_for_all_inputs(first: Buffers, distances: Mapping[str, float], tolerances: Mapping[str, float]) -> list[str]:
     """The outputs that are nearly the same for two sets of inputs, by name. Verification cannot tell whether a variant reads its inputs.
 
     They are the outputs of real numbers whose two references differ by less than `TELLS_APART` times the tolerance, in the relative L2
     norm. Outputs of whole numbers, a single one such as a sign, and those without an element are among them only if no other output differs.
 
     Args:
-        first, second: references of two sets of inputs, by name.
+        first: reference of one of the sets, by name.
+        distances: of the other reference from it, by name, as `distances` gives them.
         tolerances: of the variants, by output.
     """
-    alike = [name for name in first if _distance(first[name], second[name]) <= TELLS_APART * tolerances[name]]
+    alike = [name for name in first if distances[name] <= TELLS_APART * tolerances[name]]
     exact = all(name in alike for name in first)
     return [name for name in alike if exact or not _tells_little(first[name])]
 
@@ -176,6 +177,11 @@ def same_for_all_inputs(first: Buffers, second: Buffers, tolerances: Mapping[str
 def _tells_little(output: np.ndarray) -> bool:
     """Whether an output may be the same for two sets of inputs by chance."""
     return output.dtype.kind not in "fc" or not output.size or (output.size == 1 and bool(output == np.rint(output)))
+
+
+def distances(first: Buffers, second: Buffers) -> dict[str, float]:
+    """The relative L2 distance of two references, by output."""
+    return {name: _distance(first[name], second[name]) for name in first}
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> float:

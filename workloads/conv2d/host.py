@@ -6,6 +6,7 @@ import numpy as np
 
 from warpladder.workloads.api import Array, Buffers, Case
 from warpladder.workloads.numba_loops import compiled, prange
+from warpladder.workloads.threads import in_threads, slices
 
 SIZE = 5
 RADIUS = SIZE // 2
@@ -27,14 +28,16 @@ def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.n
     a, b = inputs["a"].astype(np.float64), inputs["b"]
     height, width = b.shape
     c = np.zeros(b.shape)
-    rows_at_once = max(1, _BLOCK_ELEMENTS // width)
-    for top in range(0, height, rows_at_once):
-        rows = c[top : top + rows_at_once]
+
+    def convolve(block: slice) -> None:
+        top, rows = block.start, c[block]
         padded = np.zeros((len(rows) + 2 * RADIUS, width + 2 * RADIUS))
         first, last = max(0, top - RADIUS), min(height, top + len(rows) + RADIUS)
         padded[first - top + RADIUS : last - top + RADIUS, RADIUS:-RADIUS] = b[first:last]
         for m, n in np.ndindex(SIZE, SIZE):
             rows += a[m, n] * padded[m : m + len(rows), n : n + width]
+
+    in_threads(convolve, slices(height, _BLOCK_ELEMENTS // width))
     return {"c": c}
 
 

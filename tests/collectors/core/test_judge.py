@@ -1,6 +1,7 @@
 """Which input sets executions read, which samples are looked at, what passes, and which variants keep results."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -96,7 +97,23 @@ def test_outputs_that_are_the_same_for_two_sets_by_chance_are_told_by_the_third(
 def test_a_third_reference_is_left_out_where_references_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "_QUICK_S", -1.0)
     found = problems(lambda case, rng: {"x": rng.random(3, np.float32)})
+    assert found.same_for_all({"y": 1e-3}) == []
     assert [each.usual is not None for each in found.sets] == [True, True, False] and found.referenced == 2
+
+
+def test_a_workload_whose_own_reference_was_not_computed_has_no_output_that_is_the_same_for_all_sets() -> None:
+    declared = workload(lambda case, rng: {"x": rng.random(3, np.float32)})
+    found = Problems(declared, declared.cases[0], [1])
+    found.compute([replace(declared.variants[0], reference=lambda case, inputs: {"y": inputs["x"].astype(np.float64)})])
+    assert len(found.sets) == SETS and found.same_for_all({"y": 1e-3}) == []
+
+
+def test_references_are_compared_once_for_all_variants(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[object] = []
+    monkeypatch.setattr(judge, "distances", lambda *outputs: compared.append(outputs) or {"y": 0.1})
+    found = problems(lambda case, rng: {"x": rng.random(3, np.float32)})
+    assert [found.same_for_all({"y": tolerance}) for tolerance in (1e-3, 2e-3)] == [[], []]
+    assert len(compared) == 1
 
 
 def test_a_workload_that_always_makes_the_same_inputs_has_one_set_and_the_reason() -> None:
@@ -114,7 +131,10 @@ def test_inputs_that_can_be_made_once_leave_one_set_and_the_reason() -> None:
         return {"x": rng.random(3, np.float32)}
 
     found = problems(make)
-    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:113: RuntimeError: the file was read)"
+    line = make.__code__.co_firstlineno + 3
+    assert (
+        found.why_one == f"no other inputs could be made to verify with (test_judge.py:{line}: RuntimeError: the file was read)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,6 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-
-pytest.importorskip("threadpoolctl")
-
 from threadpoolctl import ThreadpoolController
 
 from warpladder.collectors.core.bench import Ended, Pass, Reading

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.core.agreement import compare
-from warpladder.collectors.core.verify import overlapping, overwrite, poison, poison_free_memory, same_for_all_inputs
+from warpladder.collectors.core.verify import distances, overlapping, overwrite, poison, poison_free_memory, same_for_all_inputs
 
 
 def compared(output: np.ndarray, reference: np.ndarray, tolerance: float = 1e-6):  # type: ignore[no-untyped-def]
@@ -110,17 +110,21 @@ def test_the_last_elements_are_judged_with_their_neighbours(elements: int) -> No
     assert not compared(output, reference, tolerance=1e-6).ok
 
 
+def same_for_all(first: dict[str, np.ndarray], second: dict[str, np.ndarray], tolerances: dict[str, float]) -> list[str]:
+    return same_for_all_inputs(first, distances(first, second), tolerances)
+
+
 def test_references_that_hardly_differ_between_inputs_are_named() -> None:
     first = {"sums": np.ones(100), "y": noise((100,)), "status": np.zeros(1, np.int64)}
     second = {"sums": np.ones(100) + 1e-16, "y": noise((100,), 1), "status": np.zeros(1, np.int64)}
-    assert same_for_all_inputs(first, second, dict.fromkeys(first, 2e-6)) == ["sums"]
-    assert same_for_all_inputs({"status": first["status"]}, {"status": second["status"]}, {"status": 0.0}) == ["status"]
+    assert same_for_all(first, second, dict.fromkeys(first, 2e-6)) == ["sums"]
+    assert same_for_all({"status": first["status"]}, {"status": second["status"]}, {"status": 0.0}) == ["status"]
     signs = [{"sign": np.array(-1.0), "found": np.empty(0), "y": noise((100,), seed)} for seed in (0, 1)]
-    assert same_for_all_inputs(signs[0], signs[1], dict.fromkeys(signs[0], 2e-6)) == []
+    assert same_for_all(signs[0], signs[1], dict.fromkeys(signs[0], 2e-6)) == []
     products = [np.random.default_rng(seed).random((2, 64, 4096)) for seed in (0, 1)]
     of_positive = [{"c": a @ b.T} for a, b in products]
-    assert same_for_all_inputs(of_positive[0], of_positive[1], {"c": 2e-6}) == []  # fp32 tells a guess from the product
-    assert same_for_all_inputs(of_positive[0], of_positive[1], {"c": 1.6e-2}) == ["c"]  # bf16 does not
+    assert same_for_all(of_positive[0], of_positive[1], {"c": 2e-6}) == []  # fp32 tells a guess from the product
+    assert same_for_all(of_positive[0], of_positive[1], {"c": 1.6e-2}) == ["c"]  # bf16 does not
 
 
 def test_memory_that_is_handed_out_next_is_poisoned_and_what_is_freed_is_overwritten() -> None:
