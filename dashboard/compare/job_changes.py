@@ -11,11 +11,10 @@ import pandas as pd
 
 from warpladder.dashboard.compare import between_runs, job_resampling
 from warpladder.dashboard.compare.between_runs import VERDICTS, Verdict
-from warpladder.dashboard.compare.changes import NotComparable
+from warpladder.dashboard.compare.changes import BLIND, NotComparable
 from warpladder.dashboard.compare.differences import Fact, of_runs
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.intervals import MIN_SAMPLES, MOST_LOG
-from warpladder.dashboard.core.numbers import format_duration
 from warpladder.data import store
 from warpladder.data.arrays import Floats, Int64s, lookup
 from warpladder.data.words import counted, first_of
@@ -39,6 +38,10 @@ FIGURES: Final[Mapping[str, str]] = {
     "waits for other ranks": "wait_ns",
     GRAPHS: "graph_ns",
 }
+#: The figure of the host's time from the end of an iteration to the start of the next, which no other figure has.
+BETWEEN: Final = "between iterations"
+#: The figures that have all others as parts.
+_WHOLE: Final = ("iteration", "device span", BETWEEN)
 #: Figures that are not known where graphs were traced as a whole, since what runs inside of them is not.
 _NOT_IN_GRAPHS: Final = ("compute", "communication", "exposed communication", "waits for other ranks")
 OTHER_KERNELS: Final = "all other kernels"
@@ -57,7 +60,11 @@ _OF_IMPORTER: Final = ("commit", "changes beyond the commit", "Python")
 
 @dataclass(frozen=True, eq=False)
 class JobData:
-    """The small tables of a job, or of a trace as a job of one rank."""
+    """The small tables of a job, or of a trace as a job of one rank.
+
+    Attributes:
+        iterations: with `lasts_ns` of the step's range on the host, and `between_ns` until the next one of the rank; NaN of its last.
+    """
 
     info: Mapping[str, Any]
     iterations: pd.DataFrame
@@ -77,8 +84,11 @@ class JobData:
         cls, info: Mapping[str, Any], iterations: pd.DataFrame, kernels: pd.DataFrame, waits: pd.DataFrame
     ) -> "JobData":
         """The same from tables `iterations`, `rank_kernels` and `collectives`."""
-        lasts = iterations.assign(lasts_ns=iterations["end_ns"] - iterations["start_ns"])
-        return cls(info, lasts, kernels.dropna(subset="iteration"), waits.dropna(subset=["iteration", "wait_ns"]))
+        ordered = iterations.sort_values(["rank", "start_ns"])
+        until_next = ordered.groupby("rank")["start_ns"].shift(-1) - ordered["end_ns"]
+        lasts = iterations["end_ns"] - iterations["start_ns"]
+        iterations = iterations.assign(lasts_ns=lasts, between_ns=until_next.clip(lower=0))
+        return cls(info, iterations, kernels.dropna(subset="iteration"), waits.dropna(subset=["iteration", "wait_ns"]))
 
     @property
     def title(self) -> str:
@@ -87,12 +97,13 @@ class JobData:
 
 
 class Pairing(NamedTuple):
-    """The ranks of both jobs, the iterations that all of these ranks have, `a[i]` compared with `b[i]`, and that in words."""
+    """The ranks of both jobs, the iterations that all of these ranks have, `a[i]` compared with `b[i]`, that in words, and the ranks that A alone has."""
 
     ranks: Int64s
     a: Int64s
     b: Int64s
     sentence: str
+    lost: Int64s
 
 
 @dataclass(frozen=True)
@@ -142,6 +153,8 @@ class JobComparison:
 
     Attributes:
         pairing: the sentence about ranks and iterations.
+        lost: ranks that A alone has.
+        smallest: smaller changes are tied, a fraction.
         shift: median ratio of the kernels; NaN where they are fewer than eight.
         figures: in the order of `FIGURES`.
         kernels: slower first, then tied, then faster, each part by the ratio; the kernels of one rank alone are among them.
@@ -150,6 +163,8 @@ class JobComparison:
 
     facts: tuple[Fact, ...]
     pairing: str
+    lost: tuple[int, ...]
+    smallest: float
     shift: float
     figures: tuple[JobChange, ...]
     kernels: tuple[JobChange, ...]
@@ -202,48 +217,100 @@ def compare(
     pairing = pair(a, b)
     names, figures = _figures(a, b, pairing)
     kernels = _Kernels(a, b, pairing, figures[:, names.index("busy")])
-    of_a, of_b = (np.concatenate((figures[side], kernels.times[side])) for side in (0, 1))
-    kinds: list[Kind] = ["figure" for _ in names]
-    kinds += kernels.kinds
+    rules = _Rules(smallest, float(figures[0, 0].mean()))
     of_kernels = job_resampling.ratios(*kernels.times, alike=True)
     noise, shift = of_kernels.noise()
-    parts = job_resampling.ratios(*figures, alike=False), of_kernels.with_noise(noise)
-    ratios = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    enough = of_a.shape[2] >= FEWEST_ITERATIONS
-    cells = of_a.shape[1] * of_a.shape[2] if enough else 0
-    iteration_ns = figures[0, 0].mean()
-    rows = []
-    for row, (name, kind) in enumerate(zip([*names, *kernels.names], kinds, strict=True)):
-        ratio = Estimate(*(float(each[row]) for each in ratios[:3]))
-        a_ns, b_ns = float(of_a[row].mean()), float(of_b[row].mean())
-        around = 1.0 if kind == "figure" else noise
-        verdict = between_runs.judge(ratio, around, smallest, n=cells, equal=False)
-        if kind == "figure" and verdict in ("slower", "faster") and abs(b_ns - a_ns) < smallest * iteration_ns:
-            verdict = "tied"
-        a_count, b_count = kernels.counts[:, row - len(names)].mean(axis=(1, 2)) if row >= len(names) else (math.nan, math.nan)
-        least = between_runs.least_effect(ratio, around, smallest)
-        rows.append(JobChange(name, kind, None, a_ns, b_ns, float(a_count), float(b_count), ratio, around, verdict, least))
+    of_figures = job_resampling.ratios(*figures, alike=False)
+    judged = [rules.judged(name, "figure", times, each) for name, times, each in _rows(names, figures, of_figures)]
+    judged += [
+        rules.judged(name, kind, times, each, noise, counts)
+        for (name, times, each), kind, counts in zip(
+            _rows(kernels.names, kernels.times, of_kernels.with_noise(noise)),
+            kernels.kinds,
+            kernels.counts.swapaxes(0, 1),
+            strict=True,
+        )
+    ]
+    enough = figures.shape[3] >= FEWEST_ITERATIONS
     alone = tuple(_alone(kernels, pairing.ranks, smallest)) if enough else ()
-    ordered = sorted((*rows[len(names) :], *alone), key=lambda each: between_runs.slowness(each.verdict, each.ratio))
-    of_recordings = (each for each in of_runs(a.info, b.info) if each.what not in _OF_IMPORTER)
-    facts = sorted((*of_recordings, *_between(a, b, pairing, smallest)), key=lambda each: not each.warning)
+    ordered = sorted((*judged[len(names) :], *alone), key=lambda each: between_runs.slowness(each.verdict, each.ratio))
+    facts = (each for each in of_runs(a.info, b.info) if each.what not in _OF_IMPORTER)
     return JobComparison(
-        tuple(facts), pairing.sentence, shift, tuple(rows[: len(names)]), tuple(ordered), kernels.only(1), kernels.only(0)
+        tuple(sorted(facts, key=lambda each: not each.warning)),
+        pairing.sentence,
+        tuple(pairing.lost.tolist()),
+        smallest,
+        shift,
+        (*judged[: len(names)], *_between(a, b, pairing, rules)),
+        tuple(ordered),
+        kernels.only(1),
+        kernels.only(0),
     )
 
 
-def _between(a: JobData, b: JobData, pairing: Pairing, smallest: float) -> Iterator[Fact]:
-    """The mean time of the host from the end of an iteration to the start of the next, which no figure has, where it changes the step."""
-    means, lasts = [], []
-    for job, iterations in ((a, pairing.a), (b, pairing.b)):
-        own = job.iterations[job.iterations["rank"].isin(pairing.ranks) & job.iterations["iteration"].isin(iterations)]
-        own = own.sort_values(["rank", "start_ns"])
-        gaps = (own.groupby("rank")["start_ns"].shift(-1) - own["end_ns"]).dropna().clip(lower=0)
-        means.append(float(gaps.mean()) if len(gaps) else 0.0)
-        lasts.append(float(own["lasts_ns"].mean()))
-    if abs(means[1] - means[0]) >= max(smallest, between_runs.SMALLEST_EFFECT) * (means[0] + lasts[0]):
-        of_a, of_b = map(format_duration, means)
-        yield Fact("time between iterations, mean", of_a, of_b, "outside of the steps' ranges, so in no figure")
+class _Rules(NamedTuple):
+    """What a verdict needs besides times: the smallest change that counts, a fraction, and the mean time of an iteration in A."""
+
+    smallest: float
+    iteration_ns: float
+
+    def judged(
+        self, name: str, kind: Kind, times: Floats, ratio: Estimate, noise: float = 1.0, counts: Floats | None = None
+    ) -> JobChange:
+        """A row with its verdict.
+
+        Args:
+            times, counts: shape (2, ranks, iterations).
+        """
+        cells = times[0].size if times.shape[2] >= FEWEST_ITERATIONS else 0
+        (a_ns, b_ns), (a_count, b_count) = (
+            (math.nan, math.nan) if each is None else each.mean(axis=(1, 2)).tolist() for each in (times, counts)
+        )
+        verdict = between_runs.judge(ratio, noise, self.smallest, n=cells, equal=False)
+        if kind == "figure" and verdict in ("slower", "faster") and abs(b_ns - a_ns) < self.smallest * self.iteration_ns:
+            verdict = "tied"
+        least = between_runs.least_effect(ratio, noise, self.smallest)
+        return JobChange(name, kind, None, a_ns, b_ns, a_count, b_count, ratio, noise, verdict, least)
+
+
+def _rows(names: list[str], times: Floats, ratios: job_resampling.Ratios) -> Iterator[tuple[str, Floats, Estimate]]:
+    """The name, the times (2, ranks, iterations) and the ratio of each row."""
+    for row, name in enumerate(names):
+        yield name, times[:, row], Estimate(*(float(each[row]) for each in ratios[:3]))
+
+
+def _between(a: JobData, b: JobData, pairing: Pairing, rules: _Rules) -> Iterator[JobChange]:
+    """The figure `BETWEEN`, where it is as long as what counts."""
+    times = _grids(a, b, pairing, ["between_ns"])
+    times = times[..., np.isfinite(times).all(axis=(0, 1, 2))]
+    if times.size and times.mean(axis=(1, 2, 3)).max() >= rules.smallest * rules.iteration_ns:
+        for row in _rows([BETWEEN], times, job_resampling.ratios(*times, alike=False)):
+            yield rules.judged(row[0], "figure", *row[1:])
+
+
+def unseen(comparison: JobComparison, detect: float | None) -> tuple[JobChange, ...]:
+    """The rows that a gate cannot see: those without a verdict, and those in which a slowdown by `detect` would have been tied.
+
+    Of the figures, the iteration, the device span and the time between iterations count, as a part of the iteration; the others are parts of
+    these. A kernel counts where it could hide the smallest change of an iteration.
+
+    Args:
+        detect: a fraction; None where no sensitivity is asked for, so that `BLIND` counts.
+    """
+    iteration_ns, least = comparison.figures[0].a_ns, BLIND if detect is None else detect
+    counts_ns = comparison.smallest * iteration_ns
+
+    def is_unseen(change: JobChange) -> bool:
+        is_figure = change.kind == "figure"
+        if is_figure and change.name not in _WHOLE:
+            return False
+        if change.verdict == "unknown":
+            return change.b_ns >= counts_ns
+        hidden = change.least_effect if math.isfinite(change.least_effect) else math.inf
+        part = change.a_ns / iteration_ns if is_figure else 1.0
+        return change.verdict == "tied" and hidden * part > least and hidden * change.a_ns >= counts_ns
+
+    return tuple(each for each in comparison.changes if is_unseen(each))
 
 
 def pair(a: JobData, b: JobData) -> Pairing:
@@ -278,7 +345,7 @@ def pair(a: JobData, b: JobData) -> Pairing:
     needed = max(FEWEST_ITERATIONS, math.ceil(MIN_SAMPLES / len(ranks)))
     if n < needed:
         parts.append(f"too few for a verdict: profile at least {needed} iterations")
-    return Pairing(ranks, *pairs, "; ".join(parts))
+    return Pairing(ranks, *pairs, "; ".join(parts), np.setdiff1d(every[0], ranks))
 
 
 def _on_every_rank(job: JobData, ranks: Int64s) -> Int64s:
@@ -306,20 +373,25 @@ def _places(frame: pd.DataFrame, ranks: Int64s, iterations: Int64s) -> Int64s:
 
 def _figures(a: JobData, b: JobData, pairing: Pairing) -> tuple[list[str], Floats]:
     """The figures that both jobs have, and their times, shape (2, figures, ranks, iterations)."""
-    sides = []
-    for job, iterations in ((a, pairing.a), (b, pairing.b)):
-        places = _places(job.iterations, pairing.ranks, iterations)
-        inside = places >= 0
-        times = np.full((len(FIGURES), len(pairing.ranks) * len(iterations)), np.nan)
-        times[:, places[inside]] = job.iterations.loc[inside, list(FIGURES.values())].to_numpy(float, na_value=np.nan).T
-        sides.append(times.reshape(len(FIGURES), len(pairing.ranks), len(iterations)))
-    both = np.stack(sides)
+    both = _grids(a, b, pairing, list(FIGURES.values()))
     known = np.isfinite(both).all(axis=(0, 2, 3)) & (both.sum(axis=(0, 2, 3)) > 0)
     names = list(FIGURES)
     if np.nansum(both[:, names.index(GRAPHS)]):
         known[[names.index(name) for name in _NOT_IN_GRAPHS]] = False
     known[names.index("busy")] = True
     return [name for name, has in zip(FIGURES, known, strict=True) if has], both[:, known]
+
+
+def _grids(a: JobData, b: JobData, pairing: Pairing, columns: list[str]) -> Floats:
+    """Columns of table `iterations`, shape (2, columns, ranks, iterations), with NaN where nothing is known."""
+    sides = []
+    for job, iterations in ((a, pairing.a), (b, pairing.b)):
+        places = _places(job.iterations, pairing.ranks, iterations)
+        inside = places >= 0
+        times = np.full((len(columns), len(pairing.ranks) * len(iterations)), np.nan)
+        times[:, places[inside]] = job.iterations.loc[inside, columns].to_numpy(float, na_value=np.nan).T
+        sides.append(times.reshape(len(columns), len(pairing.ranks), len(iterations)))
+    return np.stack(sides)
 
 
 class _Kernels:

@@ -22,6 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     replace(JOB, seed=2).write(folder, "same")
     replace(JOB, seed=3).slower("kernel_05", 1.05).slower("kernel_11", 1.2, rank=2).write(folder, "slow")
     replace(JOB, ranks=(7, 8)).write(folder, "elsewhere")
+    replace(JOB, seed=2, ranks=(0, 1, 2)).write(folder, "without rank 3")
     write_tables(folder, {**run_row("recorded", "recorded"), "kind": "recording"}, {})
     return folder
 
@@ -48,6 +49,27 @@ def test_slow_kernels_fail_and_are_named(folder: Path) -> None:
     assert r"| slower | kernel\_05 | all |" in compare(folder, "main", "slow", "--format", "markdown").stdout
 
 
+def test_a_gate_that_could_not_see_ends_with_3(folder: Path) -> None:
+    done = compare(folder, "main", "same", "--detect", "0.01%")
+    assert done.exit_code == 3 and "could not have shown 0.01 %: iteration, device span" in done.stdout
+    assert "NOT SEEN" in compare(folder, "main", "same", "--detect", "0.01%", "--format", "markdown").stdout
+    content = json.loads(compare(folder, "main", "same", "--detect", "0.01%", "--format", "json").stdout)
+    hidden = {each["name"] for each in content["changes"] if each["unseen"]}
+    assert "iteration" in hidden and content["gate"]
+    suite = ElementTree.fromstring(compare(folder, "main", "same", "--detect", "0.01%", "--format", "junit").stdout)
+    assert int(suite.attrib["errors"]) == len(hidden) == len(suite.findall("testcase/error"))
+
+
+def test_a_rank_without_a_profile_in_b_is_not_seen(folder: Path) -> None:
+    done = compare(folder, "main", "without rank 3")
+    assert done.exit_code == 3
+    assert "NOT SEEN: B has no profile of 1 rank of A (3); where that is meant, add --partial" in done.stdout
+    suite = ElementTree.fromstring(compare(folder, "main", "without rank 3", "--format", "junit").stdout)
+    assert int(suite.attrib["errors"]) == len(suite.findall("testcase/error")) == 1
+    assert compare(folder, "main", "without rank 3", "--partial").exit_code == 0
+    assert compare(folder, "without rank 3", "main").exit_code == 0, "a rank more is no loss"
+
+
 def test_json_and_junit_have_every_row(folder: Path) -> None:
     content = json.loads(compare(folder, "main", "slow", "--format", "json").stdout)
     failed = {(each["name"], each["rank"]) for each in content["changes"] if each["failed"]}
@@ -65,7 +87,7 @@ def test_json_and_junit_have_every_row(folder: Path) -> None:
             "main is a job, recorded is a run with cells, such as a recording; compare two runs of one kind",
         ),
         (("main", "elsewhere"), "main and elsewhere have no rank in common: 0, 1, 2 … and 7, 8"),
-        (("main", "same", "--scope", "device", "--partial"), "--scope, --partial: is about the cells of recordings"),
+        (("main", "same", "--scope", "device", "--absolute"), "--scope, --absolute: is about the cells of recordings"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(folder: Path, arguments: tuple[str, ...], message: str) -> None:

@@ -76,7 +76,7 @@ def test_reports_of_nsight_systems_are_compared_likewise(folder: Path) -> None:
 
 def test_too_few_iterations_give_no_verdict_and_one_line(folder: Path) -> None:
     done = compare(folder, "main", "short")
-    assert done.exit_code == 0
+    assert done.exit_code == 3
     assert (
         "not compared: iterations 3, 4, 5 and 2 more of A; too few for a verdict: profile at least 6 iterations" in done.stdout
     )

@@ -25,7 +25,7 @@ _NAMES: Final = {"job": "a job", "trace": "an import of one trace", "cells": "a 
 @gate_options()
 @click.option("--absolute", is_flag=True, help="Judge the times as they are, not relative to the unchanged variants.")
 @click.option("--any-device", is_flag=True, help="Compare although the GPUs differ, or without a GPU the processors.")
-@click.option("--partial", is_flag=True, help="B recorded a part of A: a cell without a row in its results is not lost.")
+@click.option("--partial", is_flag=True, help="B has a part of A: cells without results, and ranks, are not lost.")
 @format_option("comparison", formats.COMPARISONS)
 @data_dirs_option
 def command(
@@ -41,7 +41,7 @@ def command(
     """Compare two runs: what is slower, faster, wrong or lost in B.
 
     Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost, or the reference or the tolerance differs; 2: not comparable; 3: a
-    cell could not be judged.
+    cell could not be judged, or a job lacks a rank.
 
     A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT. Two jobs, and two imported traces, are compared by
     the figures of an iteration and by kernel.
@@ -52,11 +52,9 @@ def command(
             scope=bool(asks.scope),
             match=asks.match != "config",
             absolute=absolute,
-            partial=partial,
-            detect=asks.detect is not None,
             allow=bool(asks.allow),
         )
-        _compare_jobs(*jobs, asks.fail_above, asks.smallest, form, any_device=any_device)
+        _compare_jobs(*jobs, asks, form, any_device=any_device, partial=partial)
         return
     from warpladder.dashboard.compare import changes
     from warpladder.dashboard.compare.between_runs import Recordings
@@ -116,16 +114,19 @@ def _refuse_of_recordings(**given: bool) -> None:
 
 
 def _compare_jobs(
-    a: "store.Run", b: "store.Run", fail_above: float, smallest: float, form: formats.Comparison, *, any_device: bool
+    a: "store.Run", b: "store.Run", asks: Asks, form: formats.Comparison, *, any_device: bool, partial: bool
 ) -> None:
     from warpladder.dashboard.compare import job_changes
     from warpladder.dashboard.text import compare_jobs
 
     before, after = (job_changes.JobData.of(run) if run.info["kind"] == "job" else _as_job(run) for run in (a, b))
-    comparison = job_changes.compare(before, after, smallest, any_device=any_device)
-    print(compare_jobs.render(comparison, before, after, fail_above, form), end="")
-    if compare_jobs.failures(comparison, fail_above):
+    comparison = job_changes.compare(before, after, asks.smallest, any_device=any_device)
+    gate = compare_jobs.JobGate(asks.fail_above, asks.detect, partial)
+    print(compare_jobs.render(comparison, before, after, gate, form), end="")
+    if gate.failures(comparison):
         raise click.exceptions.Exit(ExitCode.WRONG)
+    if gate.lines(comparison):
+        raise click.exceptions.Exit(ExitCode.UNSEEN)
 
 
 def _as_job(run: "store.Run") -> "job_changes.JobData":

@@ -90,7 +90,7 @@ def test_a_comparison_has_no_figures_of_what_runs_in_graphs(tmp_path: Path) -> N
     assert GRAPHS in [each.name for each in found.figures] and not {"compute", "communication"} & {
         each.name for each in found.figures
     }
-    assert "not known, and not compared" in compare_jobs.render(found, job, job, 0.05, "table")
+    assert "not known, and not compared" in compare_jobs.render(found, job, job, compare_jobs.JobGate(), "table")
 
 
 @pytest.mark.slow

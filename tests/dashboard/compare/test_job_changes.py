@@ -4,13 +4,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.synthetic.made_compared_jobs import REDUCE, MadeJob
 from tests.synthetic.made_runs import run_row
 from warpladder.dashboard.compare import job_resampling
 from warpladder.dashboard.compare.changes import NotComparable
-from warpladder.dashboard.compare.job_changes import JobComparison, JobData, compare, where
+from warpladder.dashboard.compare.job_changes import JobComparison, JobData, compare, unseen, where
 from warpladder.dashboard.core.intervals import students_t
 
 JOB = MadeJob()
@@ -18,10 +19,8 @@ JOB = MadeJob()
 
 def data(job: MadeJob, label: str = "a job") -> JobData:
     tables = job.tables()
-    iterations = tables["iterations"]
-    iterations["lasts_ns"] = iterations["end_ns"] - iterations["start_ns"]
     info = {**run_row(label, label), "device_name": job.device}
-    return JobData(info, iterations, tables["rank_kernels"], tables["collectives"])
+    return JobData.of_tables(info, tables["iterations"], tables["rank_kernels"], tables["collectives"])
 
 
 def compared(a: MadeJob, b: MadeJob) -> JobComparison:
@@ -57,14 +56,43 @@ def test_a_fast_kernel_is_named_and_a_ratio_is_exact() -> None:
     assert row.a_ns == pytest.approx(300_000, rel=0.01)
 
 
-def test_a_longer_time_between_iterations_is_told_as_no_figure_has_it() -> None:
+def test_a_longer_time_between_iterations_is_slower() -> None:
     """As of a program that loads its data outside of the ranges of its steps: each was 3 ms of 100 longer, and all was tied."""
     a, b = data(JOB), data(JOB)
     place = b.iterations.groupby("rank")["start_ns"].rank().astype("int64") - 1
     moved = {name: b.iterations[name] + 3_000_000 * place for name in ("start_ns", "end_ns")}
-    told = [fact.text for fact in compare(a, replace(b, iterations=b.iterations.assign(**moved))).facts]
-    assert len(told) == 1 and told[0].startswith("time between iterations, mean: ")
-    assert not compare(a, b).facts
+    tables = b.iterations.assign(**moved), b.kernels, b.waits
+    assert called(compare(a, JobData.of_tables(b.info, *tables))) == {"between iterations": "slower"}
+    assert not called(compare(a, b))
+
+
+def hidden(comparison: JobComparison, detect: float | None = None) -> list[str]:
+    return [where(each) for each in unseen(comparison, detect)]
+
+
+def test_a_gate_does_not_see_what_could_not_have_been_called() -> None:
+    """Each iteration of a job takes another time, so that twice the time was tied, and the gate passed."""
+    unsteady = MadeJob(ranks=(0, 1), iterations=tuple(range(4)), jitter=1.2)
+    comparison = compared(unsteady, replace(unsteady, seed=2))
+    assert {"iteration", "device span"} <= set(hidden(comparison))
+    assert not {"busy", "compute"} & set(hidden(comparison)), "which are parts of these"
+    assert not hidden(compared(JOB, replace(JOB, seed=2)))
+    assert "iteration" in hidden(compared(JOB, replace(JOB, seed=2)), 0.0001)
+
+
+def test_a_gate_sees_a_short_kernel_though_its_time_scatters() -> None:
+    """A kernel of which all that could be hidden is less than the smallest change of an iteration."""
+    steady, unsteady = data(MadeJob(jitter=0.001)), MadeJob(jitter=0.5, kernels={"one": 100.0}).tables()["rank_kernels"]
+    one = unsteady[unsteady["name"] == "one"]
+
+    def with_kernel(times: int) -> tuple[JobData, JobData]:
+        first = one.assign(total_ns=times * one["total_ns"])
+        second = first.assign(total_ns=first["total_ns"].sample(frac=1, random_state=1).to_numpy())
+        a, b = (replace(steady, kernels=pd.concat([steady.kernels, each])) for each in (first, second))
+        return a, b
+
+    assert hidden(compare(*with_kernel(1)), 0.1) == []
+    assert hidden(compare(*with_kernel(20)), 0.1) == ["one"]
 
 
 def test_a_slow_rank_leaves_the_transfer_of_a_collective_as_it_is() -> None:
