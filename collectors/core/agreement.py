@@ -185,6 +185,7 @@ def compare(
             limits[name] = max(limits[name], second.tolerance(_own_error(second, name, own[1])))
             detail = _above(where, each, least[name], limits[name])
             second = second.nudged()
+        detail = detail and detail + _worst(name, *own)
         if not detail and each.lost >= max(LEAST_LOST, each.count / TILE) and (second := rounding()):
             detail = second.lost(name, _on_host(own[0]), _on_host(own[1]), TILE, _lost_at(limits[name]))
     told = judged or errors
@@ -285,8 +286,28 @@ def _differing(name: str, output: Array, reference: Array, errors: _Errors, tole
     of_what = "and the tolerance is 0" if tolerance == 0 and right.dtype.kind not in "iub" else "and whole numbers must be"
     return (
         f"{errors.different} of {errors.count} elements are not equal to the reference, {of_what}: "
-        f"{name}[{first}] is {actual[first]}, not {right[first]}"
+        f"{_element(name, reference, first)} is {actual[first]}, not {right[first]}"
     )
+
+
+def _worst(name: str, output: Array, reference: Array) -> str:
+    """The element with the largest error: `; the most at y[3, 7]: 1.5, not 0.25`."""
+    wide = _NUMPY.complex128 if reference.dtype.kind == "c" else _NUMPY.float64
+    actual, right = (_on_host(each).reshape(-1) for each in (output, reference))
+    most, worst = -1.0, 0
+    for first in range(0, actual.size, _CHUNK):
+        with _errstate(over="ignore", invalid="ignore"):
+            error = _NUMPY.abs(actual[first : first + _CHUNK].astype(wide) - right[first : first + _CHUNK].astype(wide))
+        error = _NUMPY.where(_NUMPY.isfinite(error), error, 0.0)
+        if float(error.max()) > most:
+            most, worst = float(error.max()), first + int(error.argmax())
+    return f"; the most at {_element(name, reference, worst)}: {wide(actual[worst]):.6g}, not {wide(right[worst]):.6g}"
+
+
+def _element(name: str, reference: Array, place: int) -> str:
+    """`y[3, 7]`, the element at a place in the order of memory; `y` of a scalar."""
+    index = [str(int(each)) for each in np.unravel_index(place, reference.shape)]
+    return f"{name}[{', '.join(index)}]" if index else name
 
 
 def _above(where: str, errors: _Errors, least_rms: float, tolerance: float) -> str:

@@ -25,7 +25,7 @@ def test_errors_are_counted_as_the_data_dictionary_says() -> None:
 def test_an_error_above_the_tolerance_is_wrong() -> None:
     found = compared(np.float32([0, 3, 4]), np.float64([0, 3, 5]), tolerance=0.17)
     assert not found.ok
-    assert found.detail == "relative L2 error 0.17 is above the tolerance 0.17"
+    assert found.detail == "relative L2 error 0.17 is above the tolerance 0.17; the most at y[2]: 4, not 5"
 
 
 def test_an_element_never_written_shows() -> None:
@@ -61,6 +61,8 @@ def test_two_rows_of_many_that_are_zero_are_wrong_though_the_norm_of_all_hardly_
     output = reference.astype(np.float32)
     output[[17, 4711]] = 0
     found = compared(output, reference, tolerance=1.6e-2)
+    row, column = np.unravel_index(abs(output - reference).argmax(), reference.shape)
+    assert f"; the most at y[{row}, {column}]: 0, not " in found.detail
     assert found.rel_l2_error < 1.6e-2  # sqrt(2 / 10,000)
     assert (
         not found.ok
@@ -71,7 +73,10 @@ def test_two_rows_of_many_that_are_zero_are_wrong_though_the_norm_of_all_hardly_
 def test_a_small_output_is_judged_beside_a_large_one() -> None:
     y, mean = noise((1000,)), np.array(0.25)
     found = compare({"y": y, "mean": np.array(0.25125)}, {"y": y, "mean": mean}, 2e-6)
-    assert (found.ok, found.detail) == (False, "mean: relative L2 error 0.005 is above the tolerance 2e-06")
+    assert (found.ok, found.detail) == (
+        False,
+        "mean: relative L2 error 0.005 is above the tolerance 2e-06; the most at mean: 0.25125, not 0.25",
+    )
     assert math.isclose(found.rel_l2_error, 0.005)
 
 
@@ -84,7 +89,9 @@ def test_one_wrong_element_of_many_is_the_largest_error() -> None:
     output[1:1024] = 1e3
     found = compared(output, reference, tolerance=1e-3)
     assert (
-        not found.ok and found.detail == "the largest error, 0.01 of the largest element, is above 0.008, 8 times the tolerance"
+        not found.ok
+        and found.detail
+        == "the largest error, 0.01 of the largest element, is above 0.008, 8 times the tolerance; the most at y[0]: 1010, not 1000"
     )
 
 
