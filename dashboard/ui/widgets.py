@@ -100,7 +100,7 @@ def _picked(place: str = "") -> None:
     st.button("Undo", key=f"undo pick{place}", type="tertiary", on_click=state.set_text, args=undo)
 
 
-def badge(text: str, color: Literal["red", "orange", "gray", "blue"], help: str | None = None) -> None:
+def badge(text: str, color: Literal["red", "orange", "green", "gray", "blue"], help: str | None = None) -> None:
     """A few highlighted words. `st.badge` would escape brackets that are escaped already."""
     st.markdown(f":{color}-badge[{plain(text)}]", width="content", help=help)
 

@@ -21,7 +21,7 @@ from warpladder.dashboard.views.trust import chart, query
 from warpladder.data import store
 from warpladder.installation import ROOT
 
-_COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
+_COLORS: Final[dict[str, Literal["red", "orange", "green", "gray"]]] = {"error": "red", "warning": "orange", "caught": "green"}
 _RECORD_ANOTHER: Final = (
     "Record the same cases by another one: warpladder record --collector cupti (or nsight_systems, or nsight_compute)."
 )
@@ -53,10 +53,10 @@ def _findings(run: store.Run) -> None:
     others = findings[findings["role"] != "specimen"]
     doubtful = runs.ask(run, unsteady)
     serious = int((others["severity"] != "info").sum())
-    st.markdown(
-        f"Warnings and errors: **{serious}**. Notes: **{len(others) - serious}**. Doubtful times: **{len(doubtful)}**. "
-        f"Sources changed since: **{len(stale)}**."
-    )
+    counts = {"Warnings and errors": serious, "Notes": len(others) - serious, "Doubtful times": len(doubtful)}
+    counts["Sources changed since"] = len(stale)
+    if told := [f"{what}: **{count}**." for what, count in counts.items() if count]:
+        st.markdown(" ".join(told))
     _list_findings(others)
     if len(doubtful):
         st.markdown("## Doubtful times")
@@ -70,8 +70,8 @@ def _findings(run: store.Run) -> None:
         st.caption("The run keeps the source as measured. Record again to measure the current source.")
         widgets.table(stale)
     if len(specimens):
-        st.markdown("## Specimens: known pitfalls that the checks caught")
-        _list_findings(specimens)
+        st.markdown("## Known pitfalls that the checks caught")
+        _list_findings(specimens.assign(severity="caught"))
 
 
 def _list_findings(findings: pd.DataFrame) -> None:

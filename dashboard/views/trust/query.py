@@ -43,6 +43,7 @@ class Verdict:
     Attributes:
         against: the reasons not to; empty where it may.
         but: what to keep in mind all the same.
+        failed: how many cells failed; empty for none. They cannot win, so that the winners can be believed.
         rough: the winners whose time is known only roughly.
         passed: what holds where nothing is against it.
         missing: what a profile lacks by its own words; empty where it lacks nothing.
@@ -50,19 +51,19 @@ class Verdict:
 
     against: tuple[str, ...]
     but: tuple[str, ...]
+    failed: str = ""
     rough: tuple[str, ...] = ()
     passed: str = _MEASURED
     missing: str = ""
 
     @property
     def sentence(self) -> str:
-        """`Yes. 3 doubtful times, which never win.`, `No: 2 cells failed.`, or what of it can be believed."""
+        """`Yes. 3 doubtful times, which never win.`, `No: 2 checks found an error.`, or what of it can be believed."""
         if self.against:
-            return f"No: {'; '.join(self.against)}."
-        if self.rough:
-            return f"In part. Times of winners are rough: {'; '.join((first_of(self.rough, _MOST_ROUGH), *self.but))}."
-        if self.missing:
-            return f"In part. {'; '.join((self.missing, *self.but))}."
+            return f"No: {'; '.join(filter(None, (*self.against, self.failed)))}."
+        rough = f"times of winners are rough: {first_of(self.rough, _MOST_ROUGH)}" if self.rough else ""
+        if in_part := "; ".join(filter(None, (self.failed, rough, self.missing))):
+            return f"In part. {'; '.join((in_part[0].upper() + in_part[1:], *self.but))}."
         but = "; ".join(self.but)
         return f"Yes. {but[0].upper()}{but[1:]}." if but else f"Yes: {self.passed}."
 
@@ -70,7 +71,7 @@ class Verdict:
 def verdict(data: RunData, root: Path) -> Verdict:
     """Whether a run may be believed, and why.
 
-    It may not where a cell of a rung, host variant or peer failed or a check found an error, and where a workload has no winner.
+    It may not where a check found an error, and where a workload has no winner; in part where a cell of a rung, host variant or peer failed.
 
     Args:
         root: the project's folder, whose sources are compared with those that were measured.
@@ -84,7 +85,6 @@ def verdict(data: RunData, root: Path) -> Verdict:
     lines = overview.lines(data, root)
     lacking = [line.workload for line in lines if not line.variant]
     against = (
-        _counted(len(failed), "cell", "failed") + (f", such as {failed['variant'].iloc[0]}" if len(failed) else ""),
         _counted(int(((found["severity"] == "error") & ~of_tool).sum()), "check", "found an error"),
         f"no trusted winner of {', '.join(dict.fromkeys(lacking))}" if lacking else "",
     )
@@ -103,7 +103,10 @@ def verdict(data: RunData, root: Path) -> Verdict:
     passed = _PROFILED if data.info["kind"] in ("import", "job") else measured
     missing = _NOT_COLLECTED if ((found["severity"] == "error") & of_tool).any() else ""
     rough = tuple(filter(None, map(_rough, lines)))
-    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), rough, passed, missing)
+    lost = (
+        f"{_counted(len(failed), 'cell', 'failed and cannot win')}, such as {failed['variant'].iloc[0]}" if len(failed) else ""
+    )
+    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), lost, rough, passed, missing)
 
 
 def topics(data: RunData) -> tuple[str, ...]:

@@ -65,10 +65,20 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
 
 def test_of_many_rough_winners_the_sentence_names_the_first() -> None:
     rough = tuple(f"numpy of w{number} is known to ±20 %" for number in range(5))
-    assert trust.Verdict((), ("1 source changed since",), rough).sentence == (
+    assert trust.Verdict((), ("1 source changed since",), rough=rough).sentence == (
         "In part. Times of winners are rough: numpy of w0 is known to ±20 %, numpy of w1 is known to ±20 %, numpy of w2 is known to ±20 % "
         "and 2 more; 1 source changed since."
     )
+
+
+def test_a_cell_that_failed_takes_nothing_from_the_winners(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    best = SimpleNamespace(workload="w", variant="v01_numpy", median_ns=Estimate(100.0, 99.0, 101.0))
+    failed = {"workload": "w", "variant": "v02_b", "case": "n=1", "status": "wrong_result", "detail": "off"}
+    run = run_of([variant("v02_b")], [], [failed])
+    monkeypatch.setattr(overview, "lines", lambda *_: (best,))
+    assert trust.verdict(run, tmp_path).sentence == "In part. 1 cell failed and cannot win, such as v02_b."
+    monkeypatch.setattr(overview, "lines", lambda *_: (SimpleNamespace(**vars(best) | {"variant": ""}),))
+    assert trust.verdict(run, tmp_path).sentence == "No: no trusted winner of w; 1 cell failed and cannot win, such as v02_b."
 
 
 @pytest.mark.parametrize(
