@@ -349,7 +349,7 @@ def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
 
 
 def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
-    """`1 wrong or lost, 3 slower, 61 tied; the worst: conv2d n=512 v03_tile, 1.04x; differences below 3 % are invisible in the worst cell`.
+    """`1 wrong or lost, 3 slower, 61 tied; the worst: conv2d n=512 v03_tile, 1.04x; a difference below 3 % would not be seen`.
 
     Args:
         changes: with the slowest first.
@@ -365,8 +365,8 @@ def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
     effects = [change.least_effect for change in changes if change.verdict == "tied"]
     if effects:
         middle, most = _below(statistics.median(effects)), _below(max(effects))
-        where = f" in half of the tied cells, {most} in the noisiest" if most != middle else ""
-        parts.append(f"differences {middle} are invisible{where}")
+        where = f" in half of the tied cells, and {most} in the noisiest" if most != middle else ""
+        parts.append(f"a difference {middle} would not be seen{where}")
     return "; ".join(parts)
 
 

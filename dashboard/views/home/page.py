@@ -105,8 +105,11 @@ def _recording(run: store.Run, own: list[Cell]) -> None:
         if worst.percent_of_floor.value < _NEAR:
             reached = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor:"
             link = state.link(workload=worst.workload)
-            if runs.load(run).on_gpu:
-                _fact("Next:", f"{reached} see what limits {worst.variant}.", "why", "Why →", **link)
+            if runs.load(run).on_gpu and "counters" in run.tables:
+                _fact("Next:", f"{reached} see what limits {worst.variant}.", "why.counters", "Counters →", **link)
+            elif runs.load(run).on_gpu:  # the header of its source
+                words = f"{reached} see what limits {worst.variant}, in its source."
+                _fact("Next:", words, "ladder", "Ladder →", **link, variant=worst.variant)
             elif runs.ask(run, roofline.computes, worst.workload):
                 _fact("Next:", f"{reached} see what limits {worst.variant}.", "ladder.roofline", "Roofline →", **link)
             else:  # no roof of arithmetic
@@ -127,7 +130,7 @@ def _against(own: RunData, other: RunData) -> str:
 
 
 def headline(best: Cell) -> str:
-    """`conv2d: v09_loads_first wins with 128 µs (127 µs to 129 µs), 96.1 % of its limit, 1.90× npp`; empty without a winner. Where a peer is
+    """`conv2d: v09_loads_first wins with 128 µs (127 µs to 129 µs), 96.1 % of its floor, 1.90× npp`; empty without a winner. Where a peer is
     as fast or faster, no rung wins."""
     if not best.median_ns.known:
         return ""
@@ -135,7 +138,7 @@ def headline(best: Cell) -> str:
     won = f"is tied with {best.tied_with}:" if best.tied_with else won
     time = f"{format_duration(best.median_ns.value)} ({format_ends(best.median_ns, format_duration)})"
     parts = [f"{best.workload}: {best.variant} {won} {time}{f' in the mean of {best.cases} cases' if best.cases > 1 else ''}"]
-    parts += [f"{format_percent(best.percent_of_floor.value)} of its limit"] if best.percent_of_floor.known else []
+    parts += [f"{format_percent(best.percent_of_floor.value)} of its floor"] if best.percent_of_floor.known else []
     parts += [_over_peer(best)] if best.over_peer.known else []
     return ", ".join(parts)
 
@@ -328,7 +331,8 @@ def _open(each: Cell) -> None:
 def _columns(frame: pd.DataFrame) -> list[str]:
     """The columns that have a value in some row."""
     empty = {name for name in ("floor", "speedup", "peer") if frame[name].isna().all()}
-    empty |= {name for name in ("checks", "sizes") if not frame[name].map(len).any()}
+    empty |= {"checks"} if not frame["checks"].map(len).any() else set()
+    empty |= {"sizes"} if frame["sizes"].map(len).max() < 2 else set()
     empty |= {"precision"} if frame["precision"].nunique() == 1 else set()
     return [name for name in _COLUMNS if name not in empty]
 

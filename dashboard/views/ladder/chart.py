@@ -367,8 +367,8 @@ def _gain(row: Cell) -> str:
 
 
 def _title(with_samples: list[Cell], look: Look, timed: pd.DataFrame) -> str:
-    """The best rung with its percent of floor, the best of each other precision, and the peers that are faster than these or tied with
-    them. No peer of fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
+    """The best rung with its percent of floor, the best of each other precision or else the best peer that it beats, and the peers that are
+    faster than these or tied with them. No peer of fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
     """
     by_name = {row.variant: row for row in with_samples}
     fastest = [by_name[name] for name in leaders(timed)["variant"]]
@@ -382,13 +382,14 @@ def _title(with_samples: list[Cell], look: Look, timed: pd.DataFrame) -> str:
     as_fast = {row.variant: f"{format_ratio(_median(best) / _median(row))} as fast" for row in others}
     as_fast |= {row.variant: "as fast, within the noise" for row in others if best.variant in row.ties}
     further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {as_fast[row.variant]}" for row in others)
+    beaten = "" if others else _beaten_peer(with_samples, best, look)
     named = [_peer(with_samples, rung, _own_peers(rung, fastest), look) for rung in fastest]
     peers = "".join(
         f"; {how} peer{'s' * (len(names) > 1)}: {', '.join(names)}"
         for how in ("faster", "tied")
         if (names := dict.fromkeys(name for each, name in named if each == how))
     )
-    parts = f"{floor}{over and f', {over}'}{_tied_with(with_samples, best, look)}{further}{peers}"
+    parts = f"{floor}{over and f', {over}'}{_tied_with(with_samples, best, look)}{beaten}{further}{peers}"
     return f"{where}: {look.variant_name(best.workload, best.variant)} {parts}"
 
 
@@ -427,6 +428,15 @@ def _own_peers(rung: Cell, fastest: list[Cell]) -> set[str]:
 
 def _median(row: Cell) -> float:
     return row.median_ns.value
+
+
+def _beaten_peer(with_samples: list[Cell], best: Cell, look: Look) -> str:
+    """`; 1.06× the best peer, torch_compile`: the fastest peer that the best rung is compared with; empty where that is not known to be slower."""
+    peers = [row for row in with_samples if row.role == "peer" and row.precision in _peers_of(best) and best.role == "rung"]
+    peer = min(peers, key=_median, default=None)
+    if peer is None or best.variant in (*peer.beats, *peer.ties) or peer.variant == best.baseline:
+        return ""
+    return f"; {format_ratio(_median(peer) / _median(best))} the best peer, {look.variant_name(peer.workload, peer.variant)}"
 
 
 def _peer(with_samples: list[Cell], rung: Cell, precisions_of_peers: set[str], look: Look) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Ladder: the gain of each rung at one case, with the rung's source; or the error of each variant beside its time."""
 
+import re
 from pathlib import PurePath
 from typing import Any, Final, cast
 
@@ -18,6 +19,8 @@ from warpladder.installation import ROOT
 #: The columns that `_source` reads; the further ones would be copied with each selection of rows.
 _OF_SOURCE: Final = ["variant", "config", "kind", "role", "precision", "case", "n", "flags", "median_ns", "gain_over"]
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
+#: The comment with the fields of `_HEADER` at the top of a source, which stands above it.
+_FIELDS: Final = re.compile(r"\A// Idea:.*\n(?://.*\n)*\n*")
 _CODE_HEIGHT = 290
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
 
@@ -92,10 +95,10 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     stale = runs.ask(run, suspect.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     st.caption(plain(" · ".join([*facts, *(f"changed since: {reason}" for reason in changed["reason"])])))
-    _code(variant)
     header = [f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key] not in ("", "-")]
     if header:
         st.markdown("  \n".join(header))
+    _code(variant)
 
 
 def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
@@ -115,9 +118,11 @@ def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
 
 
 def _code(variant: dict[Any, Any]) -> None:
-    """Show the source as measured. Of a rung that includes others, one file at a time: at first its own."""
+    """Show the source as measured, below its header. Of a rung that includes others, one file at a time: at first its own."""
     files = source_text.files(variant["source_text"], PurePath(variant["source_path"] or variant["variant"]).name)
     name = next(iter(files))
     if len(files) > 1:
         name = state.choose("file", "File", list(files), fitted=False, labelled=False, owner=variant["variant"])
-    source.show("ladder", files[name], "cuda" if variant["kind"] == "cuda" else "python", _CODE_HEIGHT)
+    source.show(
+        "ladder", _FIELDS.sub("", files[name], count=1), "cuda" if variant["kind"] == "cuda" else "python", _CODE_HEIGHT
+    )

@@ -66,9 +66,9 @@ def test_a_run_compared_with_its_like_is_tied() -> None:
     found = compare(Side(run("a", {})), Side(run("b", {})))
     assert {change.verdict for change in found.changes} == {"tied"}
     assert (found.lost, found.new, found.changed_sources) == ((), (), ())
-    assert sentence(found.changes) == "11 tied; differences below 1 % are invisible"
+    assert sentence(found.changes) == "11 tied; a difference below 1 % would not be seen"
     blind = [replace(change, least_effect=1999.0) for change in found.changes]
-    assert sentence(blind) == "11 tied; differences even of ten times are invisible"
+    assert sentence(blind) == "11 tied; a difference even of ten times would not be seen"
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.05, "slower"), (0.95, "faster"), (1.005, "tied")])
@@ -175,7 +175,7 @@ def test_fewer_than_six_samples_of_a_side_give_no_verdict(samples_of_b: int, ver
 def test_equal_code_whose_time_differs_has_drifted() -> None:
     found = compare(Side(run("a", {})), Side(run("b", {MINE: 1.3})))
     assert verdicts(run("a", {}), run("b", {MINE: 1.3})) == {**dict.fromkeys(OTHERS, "tied"), MINE: "drifted"}
-    assert sentence(found.changes).startswith("10 tied, 1 drifted; differences below ")
+    assert sentence(found.changes).startswith("10 tied, 1 drifted; a difference below ")
     # Where no source was recorded, nothing is known to be equal.
     unknown = [replace(side, variants=side.variants.assign(source_sha256="")) for side in (run("a", {}), run("b", {MINE: 1.3}))]
     assert verdicts(*unknown)[MINE] == "slower"

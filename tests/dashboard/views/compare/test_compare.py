@@ -46,7 +46,7 @@ def said(folder: Path, *words: str) -> tuple[int, str]:
 def test_the_command_ends_with_1_where_a_cell_is_slower_by_more_than_the_limit(folder: Path) -> None:
     code, text = said(folder, "before", "after")
     assert code == 0 and re.fullmatch(
-        r"57 tied; differences below 1(.\d)? % are invisible( in half of the tied cells, below 9.\d % in the noisiest)?",
+        r"57 tied; a difference below 1(.\d)? % would not be seen( in half of the tied cells, and below 9.\d % in the noisiest)?",
         text.splitlines()[-1],
     )
     words = ("before@v04_sliding", "before@v01_naive", "--match", "best")
@@ -97,7 +97,7 @@ def test_a_variant_that_became_wrong_fails_by_name_and_reason_in_every_form(brok
     assert code == 1
     (wrong,) = (line for line in text.splitlines() if line.startswith("FAILED: ") and WRONG in line)
     assert wrong.endswith("more: wrong_result: off by 1")
-    assert re.match(r"\d+ wrong or lost, \d+ tied; differences below ", text.splitlines()[-1])
+    assert re.match(r"\d+ wrong or lost, \d+ tied; a difference below ", text.splitlines()[-1])
     code, text = said(broken, "main", "change", "--format", "markdown")
     assert code == 1 and text.startswith("**") and " wrong or lost" in text.splitlines()[0]
     assert f"- FAILED: conv2d n=1024 {WRONG}[" in shown(text) and "lost: B has no such variant" in shown(text)

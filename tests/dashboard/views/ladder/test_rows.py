@@ -18,3 +18,9 @@ def test_a_click_anywhere_on_a_row_is_about_its_variant(tmp_path: Path) -> None:
     assert [row.customdata[0] for row in rows] == list(unseen.customdata) == list(range((drawn.data["n"] > 0).sum()))
     assert [row.y[0] for row in rows] == list(unseen.y)
     assert drawn.figure.layout.barmode == "overlay", "else bars are beside their names"
+
+
+def test_the_title_tells_how_far_the_best_rung_is_before_the_best_peer() -> None:
+    data = load(store.find_run("H200 tensor_transpose", [store.RECORDED]))
+    frame = query.ladder(data, "tensor_transpose", "n=512,perm=210", Timing("device", "cold"))
+    assert chart.ladder(frame, look(data)).title.endswith("memory floor, 9.33× v03_simple; 1.06× the best peer, torch_compile")
