@@ -258,7 +258,7 @@ class _BenchRun:
         return _Verified(cell, operation, agreement)
 
     def _time_first_uses(self, cell: Cell, first_uses: Callable[[], Iterable[FirstUse]]) -> None:
-        """Report the steps of a cell's first use. A failure there is a finding, and does not change the cell's status."""
+        """Report the steps of a cell's first use. A failure there is a finding about no cell, since its other times are not in doubt."""
         try:
             for first_use in first_uses():
                 for scope, duration_ns in first_use.phases_ns.items():
@@ -267,8 +267,8 @@ class _BenchRun:
                     self._report.rows("samples", rows)
                 self._begin(cell)
         except Exception as error:
-            text = f"its first use could not be timed to the end: {classify(error)[1]}"
-            diagnose(self._report, "warning", Source.FIRST_USE, text, cell)
+            text = f"the first use of {cell} could not be timed to the end: {classify(error)[1]}"
+            diagnose(self._report, "warning", Source.FIRST_USE, text)
 
     def _verify_again(self, cells: Sequence[_Verified]) -> set[Cell]:
         """Verify cells after their last round, once for each way in which they were timed. Returns the cells that failed; they are

@@ -115,8 +115,9 @@ class NsightSystems:
             return samples, [diagnostic_row("warning", Source.TRACING, f"the run has no trace: {error}")]
         rounds = 1 + max(number for _, number in trace.cells)
         notes.add("info", Source.TRACING, _FROM_THE_TRACE.format(rounds))
+        # About no cell, since the wall-clock times are not in doubt.
         failed = [
-            diagnostic_row("warning", Source.TRACING, f"under nsys it failed, which does not count: {why}", cell.key)
+            diagnostic_row("warning", Source.TRACING, f"{cell.variant} failed under nsys, which does not count: {why}")
             for cell, why in trace.failed
         ]
         return pa.concat_tables([samples, conform("samples", phases)]), [*notes.finish(), *failed]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare import between_runs
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict, slowness
-from warpladder.dashboard.compare.differences import Fact, facts, of_precisions, value_text
+from warpladder.dashboard.compare.differences import Fact, facts, of_doubts, of_precisions, value_text
 from warpladder.dashboard.compare.in_rounds import InRounds
 from warpladder.dashboard.compare.levels import Medians, Reading, TimedCell, reading, timing_group
 from warpladder.dashboard.compare.within_run import clock_ns
@@ -56,10 +56,10 @@ class _Compared:
 
 @dataclass(frozen=True)
 class LostCell(_Compared):
-    """A cell of A that ended well there, and has no times in B.
+    """A cell of A that ended well there, and has no times in B; or one that B alone has, and that failed.
 
     Attributes:
-        a_ns: median of A with its interval.
+        a_ns: median of A with its interval; unknown without times in A.
         status: of B, such as `wrong_result`; `lost` where B has no result, and `distrusted` where its work was not done.
         detail: why.
         fails: whether a gate fails on it.
@@ -204,7 +204,7 @@ class Comparison:
         facts: the differences between the recordings, warnings first.
         changed_sources: workload and variant of B for each source text that differs.
         changes: every matched cell: slower cells of B first, then tied, then faster cells, each part by the ratio.
-        lost: cells that A has and B lacks, failing cells first.
+        lost: cells that A has and B lacks, and new cells that failed in B; those on which a gate fails first.
         new: cells that B alone has: workload, case, name and timing.
     """
 
@@ -242,6 +242,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         *_lost(a, b, (cell for key, cell in of_a.items() if key not in of_b), options),
         *(_lost_cell(of_a[key], of_b[key].variant, DISTRUSTED, ", ".join(_not_done(of_b[key])), fails=True) for key in undone),
     )
+    lost = tuple(sorted((*lost, *_new_and_failed(a, b)), key=lambda each: not each.fails))
     if not shared and not any(each.judged for each in lost):
         for side in (a, b):
             if not len(side.data.samples):
@@ -252,9 +253,11 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
             f"{_title(a)} and {_title(b)} have no cell{where} in common; "
             + (f"A has the scopes {scopes}" if where else "`warpladder summary RUN` shows the workloads and cases of a run")
         )
-    judged = _changes(before, after, [(of_a[key], of_b[key]) for key in shared], options, history)
+    pairs = [(of_a[key], of_b[key]) for key in shared]
+    judged = _changes(before, after, pairs, options, history)
     cells_compared = ((each.workload, each.of_a[0], each.variant) for each in judged)
-    every = (*facts(a.data, b.data), *of_precisions(cells_compared, a.data, b.data), *_of_unchanged(judged, a, b))
+    precisions = of_precisions(cells_compared, a.data, b.data)
+    every = (*facts(a.data, b.data), *precisions, *of_doubts(pairs), *_of_unchanged(judged, a, b))
     differences = sorted(every, key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
@@ -321,6 +324,21 @@ def _lost(a: Side, b: Side, cells_of_a: Iterable[Cell], options: Options) -> lis
         fails = status not in (LOST, _SKIPPED) or not (a.variant != b.variant or (options.partial and status == LOST))
         lost.append(_lost_cell(cell, variant, status, detail, fails=fails))
     return sorted(lost, key=lambda each: not each.fails)
+
+
+def _new_and_failed(a: Side, b: Side) -> Iterator[LostCell]:
+    """The cells that B alone has, and that failed there. A gate fails on those of the user's own variants."""
+    if a.variant != b.variant:
+        return
+    key = ["workload", "variant", "config", "case"]
+    known = set(a.data.results[key].itertuples(index=False, name=None))
+    of_b = b.data.results.merge(b.data.variants[["workload", "variant", "role", "kind"]], on=["workload", "variant"])
+    of_b = of_b[~of_b["status"].isin(["ok", _SKIPPED]) & (of_b["role"] != "specimen")]
+    for cell in records(of_b[[*key, "status", "detail", "role", "kind"]]):
+        if (cell.workload, cell.variant, cell.config, cell.case) not in known and b.variant in ("", cell.variant):
+            where = (cell.workload, cell.case, Timing("", ""), cell.variant, cell.config, 0)
+            is_own = cell.role in ("rung", "host")
+            yield LostCell(*where, _UNKNOWN, cell.status, cell.detail, is_own, on_host=cell.kind == "host")
 
 
 def why_lost(b: RunData, workload: str, variant: str, case: str) -> str:
@@ -450,7 +468,8 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
 def _changes(
     a: Reading, b: Reading, pairs: Iterable[tuple[Cell, Cell]], options: Options, history: History | None
 ) -> tuple[Change, ...]:
-    """The changes of pairs of cells, the slowest first."""
+    """The changes of pairs of cells, the slowest first. Nothing is known where one side is distrusted, and the other one is not or for
+    another reason."""
     known = [(each, _of_equal_code(a, b, *each)) for each in pairs]
     judge = _judge_of(a, b, [pair[1] for pair, is_equal in known if is_equal], options, history)
     changes = []
@@ -472,7 +491,7 @@ def _changes(
             same_source=a.source(of_a) == b.source(of_b),
             equal_code=equal,
             n=n,
-            verdict=judged.verdict,
+            verdict=judged.verdict if set(of_a.flags) == set(of_b.flags) else "unknown",
             on_host=of_b.kind == "host",
             least_effect=between_runs.least_effect(judged.ratio, judged.noise, options.smallest),
         )

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core import intervals
+from warpladder.dashboard.core.cell import Cell, name_of
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import REFERENCE, TOLERANCE, Asked, Ceiling
@@ -16,6 +17,7 @@ from warpladder.data.words import first_of
 #: Clocks and ceilings that differ by more than this are worth a warning.
 _WORTH_A_WARNING: Final = 0.02
 _MOST_NAMED: Final = 3
+_TRUSTED: Final = "none"
 #: Columns of table `run` -> their words, and why a difference makes a comparison unfair; empty where it does not.
 _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
     "device_name": ("GPU", "different GPUs"),
@@ -121,6 +123,19 @@ def of_precisions(cells: Iterable[tuple[str, str, str]], a: RunData, b: RunData)
     for (workload, of_before, of_after), names in found.items():
         what = f"precision of {workload} {first_of(names, _MOST_NAMED)}"
         yield Fact(what, of_before, of_after, "the results have other digits")
+
+
+def of_doubts(pairs: Iterable[tuple[Cell, Cell]]) -> Iterator[Fact]:
+    """The cells of A and B of which a side is distrusted. Those that are so for the same reasons have a verdict all the same."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for of_a, of_b in pairs:
+        if of_a.flags or of_b.flags:
+            before, after = (", ".join(sorted(each.flags)) or _TRUSTED for each in (of_a, of_b))
+            names = dict.fromkeys(name_of(each.variant, each.config) for each in (of_a, of_b))
+            found.setdefault((of_b.workload, before, after), []).append(f"{of_b.case} {' → '.join(names)}")
+    for (workload, before, after), cells in found.items():
+        words = "no verdict: look at Trust" if before != after else "judged all the same"
+        yield Fact(f"distrust of {workload} {first_of(dict.fromkeys(cells), _MOST_NAMED)}", before, after, words)
 
 
 def other_tolerance(of: str, of_a: float, of_b: float) -> Fact:

@@ -8,8 +8,8 @@ from typing import Any, Final
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT
 from warpladder.dashboard.compare.within_run import CaseTimes, Judgement
 from warpladder.dashboard.core import code_changes
-from warpladder.dashboard.core.cell import Entry, name_of
-from warpladder.dashboard.core.cells import timings
+from warpladder.dashboard.core.cell import Entry, name_of, records
+from warpladder.dashboard.core.cells import cells, select, timings
 from warpladder.dashboard.core.code_changes import Change
 from warpladder.dashboard.core.machine_code import Kernel, MachineCode
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_ratio
@@ -91,13 +91,18 @@ def pairs(code: MachineCode, suffix: str, data: RunData | None = None) -> list[P
 
 
 def _timed(data: RunData, before: CellName, after: CellName) -> Timed | None:
-    """The times of a cell in the first timing of its workload; None where one of them has none."""
+    """The times of a cell in the first timing of its workload; None where one of them has none. Nothing is known where
+    one is distrusted, and the other one is not or for another reason."""
     for timing in timings(data, after.workload)[:1]:
         times = CaseTimes.of(data, after.workload, after.case, timing)
         entries = [next((each for each in times.rounds if _is_of(each, cell)), None) for cell in (before, after)]
         if entries[0] and entries[1]:
             medians = [float(times.rounds[each].median()) for each in entries if each]
             judged = times.judge(entries[1], entries[0])
+            every = records(select(cells(data), after.workload, after.case, timing))
+            doubts = [{flag for each in every if _is_of(each.entry, cell) for flag in each.flags} for cell in (before, after)]
+            if doubts[0] != doubts[1]:
+                judged = judged._replace(verdict="unknown")
             is_small = abs(math.log(judged.ratio.ratio)) < math.log1p(SMALLEST_EFFECT) and judged.verdict in _DECIDED
             return Timed(after, medians[0], medians[1], judged._replace(verdict="tied") if is_small else judged)
     return None

@@ -3,9 +3,11 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,6 +26,7 @@ from warpladder.collectors.cuda.nvrtc import Nvrtc, nvrtc
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.text.toolchain import pairs, render
 from warpladder.data import store
+from warpladder.data.names import diagnostic_row
 from warpladder.installation import ROOT
 from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant
@@ -170,6 +173,10 @@ def test_the_sentence_has_the_verdict_and_the_changes_that_can_be_why(tmp_path: 
     assert times[0] == "v02_fast" and times[-1] == "faster"
     (sentence,) = (line for line in text if ": faster at cause=spills: " in line)
     assert "spills " in sentence and " → 0 bytes" in sentence
+    about = {"workload": data.workloads[0], "variant": "v02_fast", "case": "cause=spills"}
+    distrusted = pd.concat([data.diagnostics, pd.DataFrame([diagnostic_row("warning", "throttling", "", about)])])
+    timed = [each for pair in pairs(data.code, "@nvrtc-12.4", replace(data, diagnostics=distrusted)) for each in pair.times]
+    assert {each.judged.verdict for each in timed if each.cell.case == "cause=spills"} == {"unknown"}
 
 
 def planted_pairs(folder: Path) -> Path:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import frame, run_of, samples, variant
-from warpladder.dashboard.compare.changes import Comparison, NotComparable, Options, Side, compare, loss_lines, sentence
+from warpladder.dashboard.compare.changes import Comparison, NotComparable, Options, Side, compare, loss_lines, sentence, unseen
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source, diagnostic_row
 
@@ -114,14 +114,52 @@ def test_a_cell_whose_work_was_not_done_fails_unless_it_was_not_before_or_its_so
     assert compare(Side(same), Side(doubted)).lost == ()
 
 
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "verdict", "told"),
+    [
+        ("", "throttling", "unknown", "none → throttling (no verdict: look at Trust)"),
+        ("never_synchronized", "", "unknown", "never_synchronized → none (no verdict: look at Trust)"),
+        ("waits_inside", "throttling", "unknown", "waits_inside → throttling (no verdict: look at Trust)"),
+        ("throttling", "throttling", "slower", "throttling (judged all the same)"),
+        ("", "", "slower", ""),
+    ],
+)
+def test_a_time_that_is_distrusted_on_one_side_has_no_verdict(of_a: str, of_b: str, verdict: str, told: str) -> None:
+    about = {"workload": "w", "variant": TILE, "config": "block=8", "case": "n=2"}
+    sides = []
+    for name, source in (("a", of_a), ("b", of_b)):
+        made = run(name, CELLS, diagnostics=[diagnostic_row("warning", source, "", about)] if source else [])
+        mine = (made.samples["variant"] == TILE) & (made.samples["case"] == "n=2")
+        longer = made.samples["duration_ns"].mask(mine, (made.samples["duration_ns"] * (2 if name == "b" else 1)))
+        of_source = made.variants["source_sha256"].mask(made.variants["variant"] == TILE, name)
+        timed = made.samples.assign(duration_ns=longer, process=made.samples["round"] % 2)
+        sides.append(replace(made, samples=timed, variants=made.variants.assign(source_sha256=of_source)))
+    found = compare(*map(Side, sides))
+    assert {each.case: each.verdict for each in found.changes if each.variant == TILE} == {"n=1": "tied", "n=2": verdict}
+    distrust = [fact.text for fact in found.facts if fact.what.startswith("distrust")]
+    assert distrust == ([f"distrust of w n=2 {TILE}[block=8]: {told}"] if told else [])
+    assert [each.case for each in unseen(found.changes, None)] == (["n=2"] if verdict == "unknown" else [])
+
+
 def test_what_was_not_ok_before_and_a_specimen_that_is_caught_do_not_fail() -> None:
     bad = {(TILE, "block=8", "n=1"): ("wrong_result", "off"), (PITFALL, "", "n=1"): ("wrong_result", "caught")}
     timed = [cell for cell in CELLS if cell not in bad]
     names = (BASE, TILE, PEER, PITFALL)
     before, after = run("a", timed, bad, names=names), run("b", timed, bad, names=names)
     assert compare(Side(before), Side(after)).lost == ()
-    uncaught = run("a", [*timed, (PITFALL, "", "n=1")], names=names)
+    uncaught = run("a", [*timed, (PITFALL, "", "n=1")], {(TILE, "block=8", "n=1"): ("wrong_result", "off")}, names=names)
     assert compare(Side(uncaught), Side(after)).lost == ()
+
+
+@pytest.mark.parametrize(("name", "fails"), [("v03_new", True), ("new_library", False), (PITFALL, None)])
+def test_a_new_variant_that_is_wrong_is_named_and_fails_if_it_is_your_own(name: str, fails: bool | None) -> None:
+    made = run("b", CELLS, {(name, "", "n=1"): ("wrong_result", "off")}, names=(BASE, TILE, PEER, PITFALL))
+    added = frame("variants", [variant(name, role="peer" if fails is False else "rung")] if name != PITFALL else [])
+    made = replace(made, variants=pd.concat([made.variants, added], ignore_index=True))
+    expected = [("n=1", name, "wrong_result: off", fails)] if fails is not None else []
+    assert lost_of(against(made)) == expected
+    assert lost_of(compare(Side(A, BASE), Side(made, BASE))) == []
+    assert lost_of(compare(Side(made), Side(made))) == []
 
 
 def test_a_run_in_which_nothing_ran_any_more_fails_and_is_not_refused() -> None:
