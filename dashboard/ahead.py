@@ -30,12 +30,12 @@ def compute() -> None:
             for workload in sorted(run_index.workloads(every, device), key=lambda name: name != first):
                 with contextlib.suppress(store.StoreError):
                     listed = run_index.suitable(every, device, workload)[0]
-                    runs.ask(runs.as_recorded(listed.run), overview.lines, ROOT)
+                    runs.ask(listed.run, overview.lines, ROOT)
                     if workload == first:
                         _home(every, listed)
         jobs = [each for each in every if each.facts.has(Need.JOB) and not each.shipped]
         if jobs:
-            _job(runs.as_recorded(max(jobs, key=lambda each: each.facts.started_at).run))
+            _job(max(jobs, key=lambda each: each.facts.started_at).run)
 
 
 def draw() -> None:
@@ -48,14 +48,14 @@ def draw() -> None:
 
 def _home(every: run_index.Runs, listed: ListedRun) -> None:
     """Whether to believe a recording, and what moved since the last comparable one."""
-    run = runs.as_recorded(listed.run)
+    run = listed.run
     runs.ask(run, trust.verdict, ROOT)
     for before in run_index.comparable(every, listed)[:1]:
-        earlier, names = runs.as_recorded(before.run), recordings.names(listed.run)
+        earlier, names = before.run, recordings.names(listed.run)
         runs.ask_both(run, earlier, recordings.compared, "", "", Options(), names)
 
 
-def _job(job: runs.NamedRun) -> None:
+def _job(job: store.Run) -> None:
     """The first answers of the pages of a job. Of hundreds of ranks it takes seconds."""
     for query in (
         ranks.by_iteration,

@@ -10,7 +10,7 @@ from streamlit.navigation.page import Page
 
 from warpladder.dashboard import server
 from warpladder.dashboard.core import run_index
-from warpladder.dashboard.core.run_index import OF_WORKLOADS, Need
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import bar, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import Section, View
@@ -89,18 +89,12 @@ def _menu(shown: Container[str]) -> Page:
 
 
 def _met() -> Callable[[Need], bool]:
-    """Whether the run of the page has what a section needs, beside the other runs. Ranges that were picked as variants have times."""
+    """Whether the run of the page has what a section needs, beside the other runs."""
     run, listing = runs.chosen(), runs.listing(runs.data_dirs())
     listed = None if run is None else listing.index.get(runs.chosen_name())
     if run is None or listed is None:
         return lambda need: True
-    picked = runs.picked(run) is not None
-
-    def met(need: Need) -> bool:
-        fits = listed.fits(need) and run_index.fits_beside(listing.every, listed, need)
-        return fits or (need in OF_WORKLOADS and picked)
-
-    return met
+    return lambda need: listed.fits(need) and run_index.fits_beside(listing.every, listed, need)
 
 
 if __name__ == "__main__":

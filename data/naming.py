@@ -1,12 +1,7 @@
-"""NVTX ranges taken as measurements: which text stands for which variant of which case, and the rows that follow.
-
-Two rooms share this module: collectors name variants at the import, and the dashboard names them on a page. So a run gives the
-same comparisons either way.
-"""
+"""NVTX ranges taken as measurements: which text stands for which variant of which case, and the rows that follow."""
 
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -94,11 +89,6 @@ class Naming:
                 f"{where}: not a regular expression of RE2, which has no look-ahead ({reason}); {_EXAMPLE}"
             ) from error
         return Naming(expression)
-
-    @property
-    def option(self) -> str:
-        """The option of `warpladder import` with the same pattern, quoted for a shell."""
-        return f"--variant-from {shlex.quote(_SOURCE + self.expression)}"
 
     def name(self, texts: Sequence[str], default_workload: str) -> list[CellName | None]:
         """The cell that each text names; None if the expression does not match, or its group `variant` is empty.

@@ -225,13 +225,8 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check_export(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is named is loaded; its charts are drawn by other tests."""
-    command, *rest = words
-    if rest[0] == "RUN":
-        given = APP.commands[command].make_context(command, rest).params
-        assert Naming.parse(given["variant_from"])
-    else:
-        monkeypatch.setattr(export, "write", lambda *arguments: None)
-        _done(CliRunner().invoke(APP, words))
+    monkeypatch.setattr(export, "write", lambda *arguments: None)
+    _done(CliRunner().invoke(APP, words))
 
 
 def _done(result: Result) -> None:

@@ -103,7 +103,6 @@ class Need(StrEnum):
     CALLS = "kernels or API calls", ("kernels", "api_calls")
     COPIES = "a trace of copies", ("memory_ops",)
     OPERATORS = "operators of PyTorch", ("operations",)
-    RANGES = "NVTX ranges", ("ranges",)
     COUNTERS = "hardware counters", ("counters",)
     KERNELS = "times or hardware counters of a GPU", ("samples", "counters")
     INSIDE = "times of a GPU, or experiments inside kernels", ("samples", "counters", "experiments")

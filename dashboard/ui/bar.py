@@ -14,7 +14,6 @@ from warpladder.dashboard.ui import pages, rows, runs, state, widgets
 from warpladder.dashboard.ui.rows import Column
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
-from warpladder.data.naming import Naming, NamingError
 from warpladder.data.words import first_of
 
 _CHOSEN_LAST: Final = "run chosen last"
@@ -80,7 +79,7 @@ def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:
     st.caption(" · ".join(plain(fact) for fact in facts if fact), width="content", help=plain(_details(run)))
     if run.info["kind"] == "job" and need in run_index.OF_TRACES:
         run = _of_ranks(run, name)
-    runs.choose(run, _picked(name), name)
+    runs.choose(run, name)
     runs.set_context(runs.Context(device, need, listing.every))
     for reason in run.left_out.values():
         state.note(f"Left out: {reason}")
@@ -119,7 +118,7 @@ def _ended(listing: runs.Listing, name: str) -> tuple[str, ...]:
     run = listing.runs.get(name)
     if run is None or run.info["kind"] != "recording" or not runs.opens(run):
         return ()
-    return (runs.load(runs.as_recorded(run)).ending,)
+    return (runs.load(run).ending,)
 
 
 def _details(run: store.Run) -> str:
@@ -189,17 +188,6 @@ def _in_order(every: run_index.Runs, need: Need) -> Iterable[ListedRun]:
 def _opens(listing: runs.Listing, name: str) -> bool:
     with st.spinner("Checking the run …"):
         return runs.opens(listing.runs.get(name) or listing.refused[name])
-
-
-def _picked(name: str) -> Naming | None:
-    """The naming by which the URL or this session picks variants of the run."""
-    if not (text := state.text_of(state.PICK, name)):
-        return None
-    try:
-        return Naming.parse(text)
-    except NamingError as error:
-        state.note(f"The link picks variants by a pattern that cannot be used. {error}")
-        return None
 
 
 def table() -> None:

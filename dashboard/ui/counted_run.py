@@ -44,6 +44,6 @@ def find(
     for place in sorted(range(len(able)), key=order, reverse=True):
         each = able[place]
         fits = shared[place] or each.run.path == run.path
-        if fits and runs.opens(each.run) and runs.ask(runs.as_recorded(each.run), has, workload):
+        if fits and runs.opens(each.run) and runs.ask(each.run, has, workload):
             return each
     return None

@@ -23,16 +23,13 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Facts, ListedRun, Need, facts_of
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Lanes
-from warpladder.dashboard.trace.picked import pick
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.data import files, store
-from warpladder.data.naming import Naming, NamingError
 
 DATA_DIR_VARIABLE: Final = "WARPLADDER_DATA_DIR"
 _Further = ParamSpec("_Further")
 _Answer = TypeVar("_Answer")
 _CHOSEN: Final = "chosen run"
-_PICKED: Final = "chosen naming"
 _PATIENCE_S: Final = 0.2  # for checks of runs that are already read
 _AT_ONCE: Final = 4  # runs that are read side by side
 _MOST_GLANCED: Final = 1_000  # results from runs that are only read in part
@@ -188,15 +185,13 @@ def _name(run: store.Run, folder: Path, names: Container[str]) -> str:
     return name
 
 
-def choose(run: store.Run | None, picked: Naming | None = None, name: str = "") -> None:
+def choose(run: store.Run | None, name: str = "") -> None:
     """Set the run that the pages of this session show.
 
     Args:
-        picked: the naming that picks ranges of the run as variants; None for its own variants.
         name: what the URL calls the run.
     """
     st.session_state[_CHOSEN] = run
-    st.session_state[_PICKED] = picked
     st.session_state[_NAME] = name
 
 
@@ -258,13 +253,6 @@ def chosen() -> store.Run | None:
     return run
 
 
-def picked(run: store.Run) -> Naming | None:
-    """The naming with which this session picked variants of the run; None where it compares the run's own variants."""
-    naming: Naming | None = st.session_state.get(_PICKED)
-    shown = chosen()
-    return naming if shown is not None and shown.path == run.path else None
-
-
 def opens(run: store.Run) -> bool:
     """Whether a run passes its check. Pages that show several runs call this, so that a bad run does not hide the others.
 
@@ -282,62 +270,42 @@ def opens(run: store.Run) -> bool:
 
 def has_other_version(run: store.Run) -> bool:
     """Whether a run measured another version of its file; the first recording of `record --watch` has none."""
-    return run_index.has_versions(run.info) and len(load(other_version(run)).variants) > 0
+    return run_index.has_versions(run.info) and len(load(OtherVersion(run)).variants) > 0
 
 
 @dataclass(frozen=True)
-class NamedRun:
-    """A run with the variants of a naming, or with its own variants where that is None.
-
-    Attributes:
-        is_other: of a run with two versions of a file, the other version and not the file's own.
-    """
+class OtherVersion:
+    """The other version of the file in a run of `record --against`, and not the file's own; see `run_index.has_versions`."""
 
     run: store.Run
-    naming: Naming | None
-    is_other: bool = False
 
 
-def as_recorded(run: store.Run) -> NamedRun:
-    """The run with its own variants, whatever this session picked."""
-    return NamedRun(run, None)
+AnyRun = store.Run | OtherVersion
 
 
-def other_version(run: store.Run) -> NamedRun:
-    """The other version of the file in a run of `record --against`; see `run_index.has_versions`."""
-    return NamedRun(run, None, is_other=True)
+def run_of(run: AnyRun) -> store.Run:
+    """The run, whichever version of its file is meant."""
+    return run.run if isinstance(run, OtherVersion) else run
 
 
-def _named_run(run: store.Run | NamedRun) -> NamedRun:
-    return run if isinstance(run, NamedRun) else NamedRun(run, picked(run))
-
-
-def load(run: store.Run | NamedRun) -> RunData:
+def load(run: AnyRun) -> RunData:
     """The run's tables, read once. They are shared between sessions: never change a frame of them.
 
     Of a run with two versions of a file, these are of the file's own version, unless the other one is named.
 
     Args:
-        run: a run, which has the variants that this session picked; or one with the variants of a naming.
+        run: a run, or its other version.
 
     Raises:
         StoreError: the run does not pass its check.
-        NamingError: the pattern that picks variants matches no range.
     """
-    named_run = _named_run(run)
-    data: RunData = _load(named_run.run, *_key(named_run.run))
-    if run_index.has_versions(data.info):
-        data = _version(data, named_run.is_other, *_key(named_run.run))
-    if named_run.naming is None:
-        return data
-    again = _pick(data, named_run.naming, *_key(named_run.run))
-    if isinstance(again, NamingError):
-        raise again
-    return again
+    its_run = run_of(run)
+    data: RunData = _load(its_run, *_key(its_run))
+    return _version(data, isinstance(run, OtherVersion), *_key(its_run)) if run_index.has_versions(data.info) else data
 
 
 def ask(
-    run: store.Run | NamedRun,
+    run: AnyRun,
     query: Callable[Concatenate[RunData, _Further], _Answer],
     *args: _Further.args,
     **options: _Further.kwargs,
@@ -349,27 +317,25 @@ def ask(
         query: a function of a module `query` whose first parameter is the `RunData`.
         args: its further arguments.
     """
-    about = _named_run(run)
-    answer: _Answer = _query_answer(query, about, _asked(query, about, args, options))
+    answer: _Answer = _query_answer(query, run, _asked(query, run, args, options))
     return answer
 
 
 def ask_both(
-    run: store.Run | NamedRun,
-    other: NamedRun,
+    run: AnyRun,
+    other: AnyRun,
     query: Callable[Concatenate[RunData, RunData, _Further], _Answer],
     *args: _Further.args,
     **options: _Further.kwargs,
 ) -> _Answer:
     """The same as `ask` for a query about two runs."""
-    about = _named_run(run)
     both = lambda data, other, *args, **options: query(data, load(other), *args, **options)  # noqa: E731
-    answer: _Answer = _query_answer(both, about, _asked(query, about, (other, *args), options))
+    answer: _Answer = _query_answer(both, run, _asked(query, run, (other, *args), options))
     return answer
 
 
 def share(
-    run: store.Run | NamedRun,
+    run: AnyRun,
     make: Callable[Concatenate[Traces, _Further], _Answer],
     *args: _Further.args,
     **options: _Further.kwargs,
@@ -380,8 +346,7 @@ def share(
         run: see `load`.
         make: a function whose first parameter is the `Traces` of the run.
     """
-    about = _named_run(run)
-    answer: _Answer = _shared(make, about, _asked(make, about, args, options))
+    answer: _Answer = _shared(make, run, _asked(make, run, args, options))
     return answer
 
 
@@ -439,9 +404,9 @@ def _name_of(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def _asked(function: Callable[..., Any], about: NamedRun, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+def _asked(function: Callable[..., Any], about: AnyRun, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
     """What tells the result of a function about a run from other results; its arguments are the last two parts."""
-    return _name_of(function), about.naming, about.is_other, *_key(about.run), args, options
+    return _name_of(function), isinstance(about, OtherVersion), *_key(run_of(about)), args, options
 
 
 def _key(run: store.Run) -> tuple[bytes, Hashable]:
@@ -465,22 +430,13 @@ def _version(_data: RunData, is_other: bool, path: bytes, state: Hashable) -> Ru
     return versions.other_version(_data) if is_other else versions.own_version(_data)
 
 
-@st.cache_resource(show_spinner="Picking variants …", max_entries=8)
-def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunData | NamingError:
-    # A failed check is kept too, because it may have taken seconds.
-    try:
-        return pick(_data, naming)
-    except NamingError as refusal:
-        return refusal
-
-
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
-def _query_answer(_query: Callable[..., Any], _run: NamedRun, asked: tuple[Any, ...]) -> Any:
+def _query_answer(_query: Callable[..., Any], _run: AnyRun, asked: tuple[Any, ...]) -> Any:
     *_, args, options = asked
     return _query(load(_run), *args, **options)
 
 
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
-def _shared(_make: Callable[..., Any], _run: NamedRun, asked: tuple[Any, ...]) -> Any:
+def _shared(_make: Callable[..., Any], _run: AnyRun, asked: tuple[Any, ...]) -> Any:
     *_, args, options = asked
     return _make(load(_run).traces, *args, **options)

@@ -22,8 +22,6 @@ Style = Literal["select", "segmented", "slider"]
 
 #: The query parameter of the run, which every URL names, because tomorrow another run is the newest.
 RUN: Final = "run"
-#: The query parameter with the pattern that picks ranges of the run as variants.
-PICK: Final = "pick"
 _MEMORY: Final = "url choices"
 _NOTES: Final = "url notes"
 _TOUCHED: Final = "url keys of this page"
@@ -248,13 +246,12 @@ def choice_words() -> list[str]:
 
 
 def link(**choices: str) -> dict[str, str]:
-    """Query parameters for a link to another page: the run of this page, or another one, its pattern, and these choices.
+    """Query parameters for a link to another page: the run of this page, or another one, and these choices.
 
     The link is complete: every other choice of its page has its default.
     """
     run = choices.get(RUN) or st.session_state.get(_SHOWN_RUN, "")
-    pick = st.session_state.get(_TEXTS, {}).get((PICK, run), "")
-    return {**({RUN: run} if run else {}), **({PICK: pick} if pick else {}), **choices}
+    return {**({RUN: run} if run else {}), **choices}
 
 
 def coming(key: str) -> str:

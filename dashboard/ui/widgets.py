@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,16 +16,15 @@ from streamlit.delta_generator import DeltaGenerator
 from warpladder.dashboard.core import cells, run_index
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.trace import picked as of_ranges
+from warpladder.dashboard.trace import attribution as of_ranges
 from warpladder.dashboard.ui import document, images, pages, runs, state, tables
 from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import apart, plain, short
 from warpladder.dashboard.ui.view import Section, View
-from warpladder.data import store, words
+from warpladder.data import store
 from warpladder.data.advice import advice_of
-from warpladder.data.naming import NamingError
 
 #: The command to show where nothing was recorded yet.
 HOW_TO_RECORD: Final = "warpladder record"
@@ -32,6 +32,8 @@ HOW_TO_RECORD: Final = "warpladder record"
 HOW_TO_RECORD_OWN: Final = "warpladder new my_kernel\nwarpladder record my_kernel.py"
 #: The command to show where a run has no trace.
 HOW_TO_IMPORT: Final = "warpladder import REPORT"
+#: The option that takes ranges as variants.
+VARIANTS_OF_RANGES: Final = r"--variant-from 'nvtx:(?P<variant>\w+) n=(?P<case>\d+)'"
 #: The command to show where a run is no job.
 HOW_TO_IMPORT_A_JOB: Final = "warpladder import --job FOLDER"
 _FORMATS: Final = {
@@ -39,7 +41,6 @@ _FORMATS: Final = {
     **dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance"), "%.1e"),
 }
 _HERE: Final = Path(__file__).resolve().parent
-_PATTERN_CHARACTERS: Final = 44
 _PAGE: Final = "title of the page"
 _SECTION: Final = "section of the page"
 #: Where the workload and the case stand, at the top of the page.
@@ -79,25 +80,8 @@ def heading(view: View, sections: Sequence[Section]) -> Section:
             titles = {each.name: each.title for each in sections}
             name = state.choose(pages.SECTION, "Section", titles, style="segmented", labelled=False, owner=view.name)
         st.caption(plain(by_name[name].question), width="content")
-        _picked()
     st.session_state[_SECTION] = by_name[name]
     return by_name[name]
-
-
-def _picked(place: str = "") -> None:
-    """Show the pattern that picks the variants, with a button that removes the pattern.
-
-    Args:
-        place: distinguishes the button from the button of the heading, which the page may have too.
-    """
-    run = runs.chosen()
-    naming = runs.picked(run) if run else None
-    if naming is None:
-        return
-    expression = naming.expression
-    badge(f"variants picked by {words.cut(expression, _PATTERN_CHARACTERS)}", "blue", help=plain(expression))
-    undo = (state.PICK, runs.chosen_name(), "")
-    st.button("Undo", key=f"undo pick{place}", type="tertiary", on_click=state.set_text, args=undo)
 
 
 def badge(text: str, color: Literal["red", "orange", "green", "gray", "blue"], help: str | None = None) -> None:
@@ -115,19 +99,11 @@ def run_of_page() -> store.Run:
             "Host variants run on any machine; with an NVIDIA GPU every kernel variant runs. It takes about half a minute."
         )
         pages.end()
-    section: Section = st.session_state[_SECTION]
     try:
-        # A pattern that finds no range must not take away the section in which another one is chosen.
-        runs.load(runs.as_recorded(run) if section.needs is Need.RANGES else run)
+        runs.load(run)
     except store.StoreError as error:
         st.error(plain(str(error)))
         st.caption("Choose another run above; nothing of this one was changed.")
-        pages.end()
-    except NamingError as error:
-        st.error(plain(str(error)))
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _picked(" after an error")
-        pages.link("time.picker", "Pick other variants →", **state.link())
         pages.end()
     return run
 
@@ -175,15 +151,11 @@ def offer_runs(need: Need | None = None, *, shipped: bool = False) -> bool:
 def nothing_to_compare(run: store.Run) -> NoReturn:
     """Say that there are no variants to compare, and how to get some. Ends the page."""
     why = "This run has no variants to compare."
-    if "ranges" not in run.tables:
-        nothing(why, "Write kernels of your own as variants, and record them:", HOW_TO_RECORD_OWN)
-
-    def say() -> None:
-        st.info(f"{why} Its {advice_of(run.info['collector']).ranges_are} can be:")
-        pages.link("time.picker", "Pick variants →", **state.link())
-        offer_runs(shipped=True)
-
-    pages.end(say)
+    if "ranges" in run.tables and run.info["kind"] == "import":
+        ranges = advice_of(run.info["collector"]).ranges_are
+        how = f"{HOW_TO_IMPORT.replace('REPORT', shlex.quote(str(run.info['source'])))} {VARIANTS_OF_RANGES}"
+        nothing(why, f"Import its report again with a pattern that takes its {ranges} as variants, such as:", how)
+    nothing(why, "Write kernels of your own as variants, and record them:", HOW_TO_RECORD_OWN)
 
 
 def _no_times(run: store.Run, workload: str) -> NoReturn:
@@ -248,8 +220,8 @@ def no_operators(run: store.Run) -> NoReturn:
 
 def attribution(run: store.Run) -> None:
     """Say how much device time is attributed to ranges, if there are any. For a recording, only where some of it is attributed by time."""
-    shares = runs.ask(runs.as_recorded(run), of_ranges.shares)
-    shown = shares.by_time_ns or runs.picked(run) or (run.info["kind"] == "import" and "ranges" in run.tables)
+    shares = runs.ask(run, of_ranges.shares)
+    shown = shares.by_time_ns or (run.info["kind"] == "import" and "ranges" in run.tables)
     if shown and (sentence := of_ranges.sentence(shares, advice_of(run.info["collector"]).ranges_are)):
         st.caption(plain(sentence))
 

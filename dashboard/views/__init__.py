@@ -51,7 +51,6 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
                 Section("time.calls", "API & kernels", Need.CALLS),
                 Section("time.transfers", "Transfers", Need.COPIES),
                 Section("time.forecast", "Forecast", Need.OPERATORS),
-                Section("time.picker", "Pick variants", Need.RANGES),
             ),
         ),
         View("Timeline", (Section("timeline", "Timeline", Need.TRACE),)),

@@ -20,7 +20,6 @@ RUNS = {
     "forecast": "operators",
     "gpus": "scaling",
     "devices": "h100",
-    "picker": "annotated",
     "machine_code": "code",
     "ranks": "job",
     "stragglers": "job",
@@ -53,7 +52,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made_jobs.write,
         made_operators.write,
         made_sweeps.write_counted,
-        made_traces.write_annotated,
         made_sweeps.write_scaling,
         made_traces.write,
     ):
@@ -84,17 +82,9 @@ def test_a_place_that_a_trace_has_not_is_one_line(open_app: Open, made: Path, ke
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("value", VALUES)
-def test_a_run_and_a_pattern_that_cannot_be_used_are_no_traceback(open_app: Open, made: Path, value: str) -> None:
+def test_a_run_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path, value: str) -> None:
     app = open_app(made, "sizes", run=VALUES[value])
     assert run_of(app)
-    app = open_app(made, "sizes", run="annotated", pick=VALUES[value])
-    assert VALUES[value] == "" or "The link picks variants by a pattern that cannot be used" in words(app)
-
-
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("page", PAGES)
-def test_a_pattern_that_the_ranges_do_not_fit_ends_no_page(open_app: Open, made: Path, page: str) -> None:
-    open_app(made, page, run="annotated", pick="nvtx:(?P<variant>none has it)")
 
 
 def test_repeated_values_of_several_are_each_shown_once(open_app: Open, made: Path) -> None:

@@ -1,6 +1,7 @@
 """Pages over runs that were imported: a page that such a run has nothing for says why, and what command gives it."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from warpladder.dashboard.views.time.transfers import chart as transfer_charts
 from warpladder.dashboard.views.time.transfers import query as transfers
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
+from warpladder.data.naming import CellName, Naming
 from warpladder.data.schema import TABLES
 
 __all__ = ["open_app"]
@@ -76,9 +78,8 @@ def test_home_of_a_trace_says_why_the_device_is_idle(open_app: Open, folder: Pat
     assert re.search(r"Idle: [a-z ]+ [\d.]+ %", words(open_app(folder, "home", run="trace")))
 
 
-@pytest.mark.parametrize("page", ["timeline", "picker"])
-def test_shares_of_ranges_are_told_where_there_are_ranges(open_app: Open, folder: Path, page: str) -> None:
-    assert "launched inside NVTX ranges" in words(open_app(folder, page, run="trace"))
+def test_shares_of_ranges_are_told_where_there_are_ranges(open_app: Open, folder: Path) -> None:
+    assert "launched inside NVTX ranges" in words(open_app(folder, "timeline", run="trace"))
     assert "NVTX ranges" not in words(open_app(folder, "timeline", run="without ranges"))
 
 
@@ -125,8 +126,11 @@ def test_a_migration_has_no_memory_of_the_host_in_its_name(tmp_path: Path) -> No
 
 def test_ranges_of_a_profile_can_become_variants(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", run="trace")
-    assert "This run has no variants to compare. Its NVTX ranges can be:" in words(app)
-    assert "time" in [link.proto.page for link in app.main.get("page_link")]
+    assert "Import its report again with a pattern that takes its NVTX ranges as variants" in words(app)
+    (code,) = [block.value for block in app.main.code]
+    command, report, option, pattern = shlex.split(code)[1:]
+    assert (command, report, option) == ("import", "report.nsys-rep", "--variant-from")
+    assert Naming.parse(pattern).name(["tiled n=8"], "app") == [CellName("app", "tiled", "", "8")]
 
 
 @pytest.mark.parametrize(

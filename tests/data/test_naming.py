@@ -75,10 +75,6 @@ def test_texts_of_every_alphabet_are_matched() -> None:
     ]  # fmt: skip
 
 
-def test_the_option_is_one_word_of_a_shell() -> None:
-    assert Naming.parse("nvtx:(?P<variant>it's)").option == """--variant-from 'nvtx:(?P<variant>it'"'"'s)'"""
-
-
 def test_cells_are_numbered_in_their_order() -> None:
     a, b = CellName("w", "a", "", "1"), CellName("w", "b", "", "1")
     cells, numbers = naming.distinct([b, None, a, b])

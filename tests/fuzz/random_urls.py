@@ -21,7 +21,7 @@ from warpladder.dashboard.views import FORMER, VIEWS
 
 _HANGS_MS: Final = 60_000
 _SETTLED: Final = """() => !document.querySelector('[data-stale="true"]')"""
-RUNS: Final = ("gpu", "host", "counted", "scaling", "trace", "annotated", "hostile", "loop", "absent", "")
+RUNS: Final = ("gpu", "host", "counted", "scaling", "trace", "hostile", "loop", "absent", "")
 WORDS: Final = (
     *VALUES.values(),
     *("conv2d", "tensor_transpose", "v01_naive", "v02_shared", "v04_sliding", "n=512", "n=1024,perm=210", "cold", "hot", "device"),
@@ -37,7 +37,6 @@ def make(folder: Path) -> list[str]:
     made_sweeps.write_counted(folder)
     made_sweeps.write_scaling(folder)
     made_traces.write(folder)
-    made_traces.write_annotated(folder)
     hostile_run.write(folder / "gpu", folder / "hostile")
     (folder / "loop").symlink_to("loop")
     every = [each for each in damage.every_damage() if "FIFO" not in each.name]
@@ -57,7 +56,7 @@ def address(draw: random.Random, names: list[str]) -> str:
     )
     pairs = [("run", draw.choice(names))] if draw.random() < 0.8 else []
     for _ in range(draw.randrange(6)):
-        key = draw.choice([*KEYS, "device", "on", "pick"])
+        key = draw.choice([*KEYS, "device", "on"])
         value = draw.choice(WORDS)
         pairs += [(key, value)] * (2 if draw.random() < 0.1 else 1)
     return f"/{quote(view, safe='/%')}?{urlencode(pairs, errors='replace')}"

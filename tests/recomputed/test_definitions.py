@@ -17,7 +17,7 @@ OBTAIN = {"displayed.py", *(file.name for file in HERE.glob("test_*.py"))}
 #: Section -> its test. Why faster has the charts of the counters.
 TESTED = {
     "home": "test_overview", "compare": "test_compare", "sizes": "test_sizes", "devices": "test_devices", "ship": "test_ship", "trends": "test_trends",
-    "published": "test_published", "picker": "test_pick_variants", "ladder": "test_ladder", "roofline": "test_roofline",
+    "published": "test_published", "ladder": "test_ladder", "roofline": "test_roofline",
     "details": "test_details", "timeline": "test_timeline", "calls": "test_api_and_kernels", "transfers": "test_transfers",
     "operators": "test_operators", "forecast": "test_forecast",
     "gpus": "test_gpus", "counters": "test_counters", "machine_code": "test_machine_code", "occupancy": "test_occupancy",

@@ -11,7 +11,7 @@ from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import Rules, draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
-from warpladder.dashboard.trace import picked, samples
+from warpladder.dashboard.trace import samples
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.timeline.visible import gpu_table, kernel_table, visible
@@ -77,13 +77,4 @@ def test_transfers() -> None:
     for run in runs:
         tables = displayed.charts(VIEW["transfers"], run.id, rng)
         found += [(run, shown, traces.PAID if "variant" in shown.frame else traces.COPIES) for shown in tables]
-    check(draw(rng, found, numbers))
-
-
-def test_pick_variants() -> None:
-    rng, runs = _runs("picker")
-    found = [
-        (run, Shown("picker", run.id, "texts", "", ("", "", ""), picked.texts(displayed.loaded(run.id))), traces.TEXTS)
-        for run in runs
-    ]
     check(draw(rng, found, numbers))

@@ -1,4 +1,4 @@
-"""The definitions of the pages of traces: Timeline, and of Time the sections API & kernels, Transfers, Pick variants."""
+"""The definitions of the pages of traces: Timeline, and of Time the sections API & kernels, Transfers."""
 
 import math
 import re
@@ -472,27 +472,4 @@ PAID: Final[Rules] = {
     "host": lambda run, row, shown: _host(run, row)[0],
     "host_ns": lambda run, row, shown: _host(run, row)[1],
     "reuses_to_pay": _to_pay,
-}
-
-
-# -- Pick variants ---------------------------------------------------------------------------------------------------
-
-
-def _texts(run: Shipped, row: Row) -> pd.DataFrame:
-    table = run.table("ranges")
-    return table[(table["text"] == row["text"]) & table["end_ns"].notna()]
-
-
-def _with_by_time(run: Shipped, row: Row) -> float:
-    found = _texts(run, row)
-    by_time = found["time_gpu_busy_ns"] if "time_gpu_busy_ns" in found else pd.Series(np.nan, found.index)
-    return float(by_time.fillna(found["gpu_busy_ns"]).fillna(0).sum())
-
-
-TEXTS: Final[Rules] = {
-    "text": None,
-    "n": lambda run, row, shown: len(_texts(run, row)),
-    "host_ns": lambda run, row, shown: float((_texts(run, row)["end_ns"] - _texts(run, row)["start_ns"]).sum()),
-    "gpu_ns": lambda run, row, shown: _with_by_time(run, row),
-    "by_time_ns": lambda run, row, shown: _with_by_time(run, row) - float(_texts(run, row)["gpu_busy_ns"].fillna(0).sum()),
 }

@@ -48,13 +48,6 @@ from warpladder.errors import Error
     "--font-size", metavar="POINTS", help="Size of the images' texts. Default: 8 with --width, else as on the screen."
 )
 @click.option("--no-title", is_flag=True, help="Leave out title and note of the images, as for a figure with a caption.")
-@click.option(
-    "--variant-from",
-    default="",
-    show_default=False,
-    metavar="nvtx:REGEX",
-    help="Pick variants from the run's ranges, as the page Time does.",
-)
 @data_dirs_option
 def command(
     run: str,
@@ -67,7 +60,6 @@ def command(
     width: str | None,
     font_size: str | None,
     no_title: bool,
-    variant_from: str,
     data_dirs: Sequence[str],
 ) -> None:
     """Write the charts of a run, and report.html.
@@ -76,19 +68,14 @@ def command(
     """
     from warpladder.dashboard import export
     from warpladder.dashboard.core.run_data import select
-    from warpladder.dashboard.trace.picked import pick
     from warpladder.dashboard.ui import paper
-    from warpladder.data.naming import Naming
 
     formats_to_write = (
         export.parse_names(",".join(image_formats), formats.CHARTS, "format") if image_formats else formats.CHARTS
     )
     about = export.parse_names(",".join(topics), export.TOPICS, "topic") if topics else export.TOPICS
     size = paper.parse(width, font_size, heading=not no_title)
-    data = load(run, data_dirs)
-    if variant_from:
-        data = pick(data, Naming.parse(variant_from))
-    data = select(data, split(workloads), split(variants), cases_of(cases))
+    data = select(load(run, data_dirs), split(workloads), split(variants), cases_of(cases))
     problem = export.write(data, out, formats_to_write, lambda line: print(line, file=sys.stderr), about, size)
     if problem:
         print(f"No images: {problem}", file=sys.stderr)

@@ -74,7 +74,7 @@ def draw(run: store.Run) -> None:
         other, of_a, of_b = _choose_sides(run, others)
     with widgets.controls():
         # Within a run, the ratio of each round already is relative to what happens to all.
-        between = other.run.path != run.path
+        between = runs.run_of(other).path != run.path
         judged = state.choose("judge", "Judge", _JUDGED, help=_JUDGED_HELP) if between else "relative"
         scopes = [scope for scope in runs.ask(run, _scopes) if scope in runs.ask(other, _scopes)]
         texts = {_FIRST: "first of each", **{scope: scope.replace("_", " ") for scope in scopes}, _ALL: "all"}
@@ -83,7 +83,7 @@ def draw(run: store.Run) -> None:
             "" if scope == _FIRST else scope,
             "best" if of_a != of_b else "config",
             absolute=judged == "absolute",
-            in_rounds=other.is_other,
+            in_rounds=isinstance(other, runs.OtherVersion),
         )
         comparison = runs.ask_both(run, other, recordings.compared, of_a, of_b, options, recordings.names(run))
         if isinstance(comparison, str):
@@ -130,20 +130,20 @@ def _no_variants(run: store.Run) -> NoReturn:
     )
 
 
-def _choose_sides(run: store.Run, others: dict[str, store.Run]) -> tuple[runs.NamedRun, str, str]:
+def _choose_sides(run: store.Run, others: dict[str, store.Run]) -> tuple[runs.AnyRun, str, str]:
     """Run A, and a variant of A and of B; empty for every variant with the one of its name."""
     every = {**others, **{name: each for name, each in runs.listing(runs.data_dirs()).runs.items() if each.path == run.path}}
     with_versions = runs.has_other_version(run)
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run above.")
-    titles = {_VERSION: f"{_label(runs.other_version(run))}, in the same rounds"} if with_versions else {}
+    titles = {_VERSION: f"{_label(runs.OtherVersion(run))}, in the same rounds"} if with_versions else {}
     titles |= {name: each.title if name in others else "this run: two of its variants" for name, each in every.items()}
     name = state.choose("with", "A", titles, always=True)
     if name == _VERSION:
-        return runs.other_version(run), "", ""
-    other = runs.as_recorded(every[name])
+        return runs.OtherVersion(run), "", ""
+    other = every[name]
     of_b = query.timed_variants(runs.load(run))
-    if other.run.path == run.path:
+    if runs.run_of(other).path == run.path:
         if len(of_b) < 2:
             widgets.nothing("This run has no two variants to compare.", "Record it again after your change.")
         of_first, of_second = runs.ask(run, query.pair)
@@ -158,7 +158,7 @@ def _choose_sides(run: store.Run, others: dict[str, store.Run]) -> tuple[runs.Na
     return other, first, state.choose("b", "Variant of B", of_b, default=same, owner=name)
 
 
-def _label(run: runs.NamedRun) -> str:
+def _label(run: runs.AnyRun) -> str:
     data = runs.load(run)
     return label_from(data.info, data.workloads)
 
@@ -192,7 +192,7 @@ def _set_cell(text: object) -> None:
     state.set_text("at", "", str(text))
 
 
-def _answer(run: store.Run, other: runs.NamedRun, comparison: Comparison, cell: Change) -> None:
+def _answer(run: store.Run, other: runs.AnyRun, comparison: Comparison, cell: Change) -> None:
     """The ratios, and beside them the samples of one cell."""
     # The style sheet of the pages puts them one below the other in a narrow window.
     left, right = st.container(key="side-by-side").columns([11, 9], gap="medium")
@@ -239,7 +239,7 @@ def _show_lost(comparison: Comparison) -> None:
             severity("\n".join([f"**{heading}**", "", *items[:_MOST_LOST], *more]))
 
 
-def _sources(other: runs.NamedRun, run: store.Run, cell: Change, comparison: Comparison) -> None:
+def _sources(other: runs.AnyRun, run: store.Run, cell: Change, comparison: Comparison) -> None:
     """The sources of a cell's variants as they were measured, side by side."""
     of_a, of_b = cell.of_a[0], cell.variant
     before = runs.load(other).source_text(cell.workload, of_a)
@@ -261,7 +261,7 @@ def _sources(other: runs.NamedRun, run: store.Run, cell: Change, comparison: Com
     component(Path(__file__).parent, "sources", _SOURCES, ("sources.js", "sources.css"))(key="compared sources", data=data)
 
 
-def _counters(other: runs.NamedRun, run: store.Run, cell: Change) -> None:
+def _counters(other: runs.AnyRun, run: store.Run, cell: Change) -> None:
     """The hardware counters of a cell in both runs."""
     a, b = runs.load(other), runs.load(run)
     explanation = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
@@ -321,10 +321,10 @@ def _every_cell(comparison: Comparison) -> None:
     st.caption(f"{len(rows)} cells. Choose a row (Shift+Space) to see its samples, sources and counters.{new}")
 
 
-def _recordings(other: runs.NamedRun, run: store.Run, comparison: Comparison) -> None:
+def _recordings(other: runs.AnyRun, run: store.Run, comparison: Comparison) -> None:
     """The differences between the recordings, and the commands that made them."""
     widgets.table(chart.facts_of(comparison))
-    for side, label, each in (("A", _label(other), other.run), ("B", label_of(run), run)):
+    for side, label, each in (("A", _label(other), runs.run_of(other)), ("B", label_of(run), run)):
         st.caption(plain(f"{side}: {label}"))
         st.code(str(each.info["command"]), language="bash", wrap_lines=True)
 

@@ -25,18 +25,18 @@ def draw(run: store.Run) -> None:
         workload = widgets.choose_workload(run, among)
         other = _choose_other(run, workload)
         try:
-            b = runs.load(runs.as_recorded(other.run))
+            b = runs.load(other.run)
         except store.StoreError as error:
             widgets.nothing(f"The run of B cannot be read: {error}", "Choose another.")
         a = runs.load(run)
-        timings = runs.ask_both(run, runs.as_recorded(other.run), side_by_side.timings, workload)
+        timings = runs.ask_both(run, other.run, side_by_side.timings, workload)
         if not timings:
             why = f"{run_index.device_of(run)} and {other.facts.device} timed no variant of {workload} at the same case."
             case = runs.ask(run, cells.charted_cases, workload)["case"].iloc[-1]
             how = runs.how_to_record(run, workload, f"--case {case}")
             _record(f"{why} Record a case of this run on {other.facts.device}:", how)
         timing = widgets.choose_timing_of(timings, on_gpu=a.on_gpu)
-        found = runs.ask_both(run, runs.as_recorded(other.run), side_by_side.side_by_side, workload, timing)
+        found = runs.ask_both(run, other.run, side_by_side.side_by_side, workload, timing)
         cases = runs.ask(run, cells.charted_cases, workload).set_index("case")["params"]
         case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
         on = side_by_side.devices_of(a, b, found)

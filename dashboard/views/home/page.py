@@ -86,7 +86,7 @@ def _recording(run: store.Run, own: list[Cell]) -> None:
     """The winners, whether to believe them, what moved since the last comparable run, and what to do next."""
     with_versions = runs.has_other_version(run)
     if with_versions:
-        st.markdown(f"## {plain(runs.ask_both(run, runs.other_version(run), _against))}")
+        st.markdown(f"## {plain(runs.ask_both(run, runs.OtherVersion(run), _against))}")
     elif len(own) == 1 and (words := headline(own[0])):
         st.markdown(f"## {plain(words)}")
     _table(own, "own")
@@ -96,7 +96,7 @@ def _recording(run: store.Run, own: list[Cell]) -> None:
         if with_versions:
             _fact("Where, and by how much:", "each cell, its samples and sources.", "compare", "Compare →", **state.link())
         elif before := _before():
-            earlier, names = runs.as_recorded(before.run), recordings.names(run)
+            earlier, names = before.run, recordings.names(run)
             found = runs.ask_both(run, earlier, recordings.compared, "", "", Options(), names)
             words = found if isinstance(found, str) else sentence(found.changes) or "they have no case in common"
             since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
@@ -169,7 +169,6 @@ def _trace(run: store.Run) -> None:
         _findings(run)
     leads = {"time": "Time by kernel and operator →", "timeline": "Timeline →"}
     leads |= {"time.transfers": "Copies →"} if "memory_ops" in run.tables else {}
-    leads |= {"time.picker": "Compare its ranges as variants →"} if "ranges" in run.tables else {}
     with st.container(horizontal=True, gap="small"):
         for where, label in leads.items():
             pages.link(where, label, **state.link())
@@ -189,7 +188,7 @@ def _findings(run: store.Run) -> None:
     _below_table(words, frame, "findings")
     if opened is not None:
         row = frame.iloc[opened]
-        lanes = runs.share(runs.as_recorded(run), build)
+        lanes = runs.share(run, build)
         begin = lanes.begin_ns if lanes else 0
         margin = max(int(row["end_ns"] - row["begin_ns"]), 1_000)
         first, last = int(row["begin_ns"]) - begin - margin, int(row["end_ns"]) - begin + margin

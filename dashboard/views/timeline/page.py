@@ -9,7 +9,7 @@ import streamlit as st
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace import picked
+from warpladder.dashboard.trace import attribution
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build, memory_in_use
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
@@ -68,7 +68,7 @@ _OF_KERNELS: Final = {
 
 
 def draw(run: store.Run) -> None:
-    lanes: Lanes | None = runs.share(runs.as_recorded(run), build) if runs.load(run).traces else None
+    lanes: Lanes | None = runs.share(run, build) if runs.load(run).traces else None
     if lanes is None:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     shown, left_out, color_by = _choose(run, lanes)
@@ -125,7 +125,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     """Draw the canvas and the tables below it. Only this fragment is drawn again while a user pans, zooms and searches."""
     traces = runs.load(run).traces
     # Asked for again, so that the lanes stay among the last results while a user steps through many events.
-    runs.share(runs.as_recorded(run), build)
+    runs.share(run, build)
     coloring = runs.share(run, query.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
     begin, end = _span(run, lanes, "window", "window", "; showing all of it") or (lanes.begin_ns, lanes.end_ns)
@@ -134,7 +134,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     chosen = selection.parse(address, traces)
     if address and chosen is None:
         st.caption(plain(f"The link asks for {short(address)}, which is not in this trace."))
-    matches = runs.ask(runs.as_recorded(run), collectives.matches)
+    matches = runs.ask(run, collectives.matches)
     match = int(matches[chosen.row]) if chosen and chosen.table == "kernels" and len(matches) else NONE
     linked = tuple(np.flatnonzero(matches == match).tolist()) if match != NONE else ()
     lit = runs.share(run, selection.belongs, chosen, linked) if chosen else None
@@ -173,7 +173,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
 def _read_ahead(traces: Traces) -> None:
     """While the browser draws a window, read the columns that a narrower one needs."""
     if "ranges" in traces.tables:
-        for table in picked.TABLES:
+        for table in attribution.TABLES:
             if table in traces.tables:
                 traces.ranges_of_work(table)
         if "api_calls" in traces.tables:
@@ -300,7 +300,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) ->
 
 def _collective(run: store.Run, match: int, rank: int) -> None:
     """Who came last to the collective of the chosen kernel, and the arrival and wait of each rank."""
-    found = runs.ask(runs.as_recorded(run), collectives.parts, match)
+    found = runs.ask(run, collectives.parts, match)
     st.markdown(f"## {plain(collectives.sentence(found, rank))}")
     widgets.table(found, column_order=list(_OF_PARTS), column_config=_OF_PARTS, height=widgets.height(found, 9, 360))
 

@@ -30,7 +30,7 @@ def draw(run: store.Run) -> None:
     found = counted_run.find(run, workload)
     if found is None:
         _not_counted(run, workload)
-    source = runs.as_recorded(found.run)
+    source = found.run
     data = runs.load(source)
     case = widgets.choose_case(found.run, workload, among=runs.ask(source, counters.counted_cases, workload))
     timed = runs.ask(run, counted.times, workload, case) if run_index.device_of(run) == found.facts.device else pd.DataFrame()

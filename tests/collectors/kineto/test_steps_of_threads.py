@@ -9,14 +9,12 @@ import pytest
 
 from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core import run_data
-from warpladder.dashboard.trace import picked
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.time.operators import query as operators
 from warpladder.dashboard.views.time.transfers import chart, query
 from warpladder.dashboard.views.timeline import selection
 from warpladder.data import store
-from warpladder.data.naming import Naming
 
 MAIN, HOOKS, BARE, LOADER = 100, 200, 300, 400
 STEP_US = 1000
@@ -95,19 +93,6 @@ def test_transfers_counts_what_any_thread_launched_in_the_step_and_each_call_onc
     title = chart.stages(found, Look("light", {}, "", on_gpu=True)).title
     # 495 and 1,000 us over 424 us.
     assert title == "With launch and copies ProfilerStep#1 takes 1.17× its kernels' time, end to end 2.36×"
-
-
-def test_ranges_picked_as_variants_have_the_device_time_of_the_step(data: run_data.RunData) -> None:
-    texts = picked.texts(data).set_index("text")
-    # All kernels and copies run one after the other.
-    step_ns = 1000 * (424 + 41)
-    assert texts.loc[[f"ProfilerStep#{step}" for step in STEPS], "gpu_ns"].tolist() == [step_ns] * 3
-    # Of the backward pass: 200, 50, 30 and 20 us of other threads, all within its range.
-    assert texts.loc["backward", ["gpu_ns", "by_time_ns"]].tolist() == [3 * 300_000] * 2
-    assert texts.loc["nccl:all_reduce", "gpu_ns"] == 3 * 200_000
-    chosen = picked.pick(data, Naming.parse(r"nvtx:^(?P<variant>ProfilerStep)#(?P<case>\d+)$"))
-    device = chosen.samples[chosen.samples["scope"] == "device"]
-    assert device["duration_ns"].tolist() == [step_ns] * 3
 
 
 def test_the_timeline_holds_the_work_of_all_threads_for_a_chosen_step(data: run_data.RunData) -> None:

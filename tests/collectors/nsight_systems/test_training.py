@@ -15,10 +15,9 @@ from tests.collectors.nsight_systems.training import BY_TIME_NS, OUTSIDE_NS, OWN
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.trace import attribution
 from warpladder.dashboard.trace import lanes as timeline_lanes
-from warpladder.dashboard.trace import picked
 from warpladder.dashboard.views.time.calls import query as trace_sums
-from warpladder.dashboard.views.time.picker import query
 from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.selection import ChosenEvent
@@ -49,7 +48,7 @@ def as_older(run: store.Run) -> store.Run:
 
 
 def device_ns(data: RunData) -> dict[str, float]:
-    """Median device time of each picked variant that is ranked."""
+    """Median device time of each variant that is ranked."""
     every = cells.cells(data)
     ranked = every[(every["scope"] == "device") & (every["n"] > 0) & (every["status"] == "ok")]
     return dict(zip(ranked["variant"], ranked["median_ns"], strict=True))
@@ -73,11 +72,11 @@ def test_work_of_a_thread_without_a_range_is_attributed_by_time_in_a_column_of_i
 
 
 def test_the_shares_of_device_time_add_up(tmp_path: Path) -> None:
-    found = picked.shares(load(run_of(tmp_path, training())))
-    assert found == picked.Shares(STEPS * OWN_NS, STEPS * BY_TIME_NS, OUTSIDE_NS)
+    found = attribution.shares(load(run_of(tmp_path, training())))
+    assert found == attribution.Shares(STEPS * OWN_NS, STEPS * BY_TIME_NS, OUTSIDE_NS)
     # 1260, 1740 and 30 of 3030 ns.
     assert found.percent == (41.6, 57.4, 1.0)
-    assert picked.sentence(found) == (
+    assert attribution.sentence(found) == (
         "Of the device time, 41.6 % was launched inside NVTX ranges of the launching thread, 57.4 % is attributed by time to a range of "
         "another thread, and 1 % to no range."
     )
@@ -85,48 +84,33 @@ def test_the_shares_of_device_time_add_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parts", [(1, 1, 1), (2, 2, 1), (1, 0, 999_999), (0, 0, 0), (333, 333, 334), (5, 5, 9990)])
 def test_rounded_shares_add_up_too(parts: tuple[int, int, int]) -> None:
-    assert sum(picked.Shares(*parts).percent) == pytest.approx(100 if any(parts) else 0)
+    assert sum(attribution.Shares(*parts).percent) == pytest.approx(100 if any(parts) else 0)
 
 
-def test_variants_of_phases_count_the_work_of_both_threads_picked_and_imported(tmp_path: Path) -> None:
-    expected = {"data": 10, "forward": 300, "backward": 590, "optimizer": 100}
+def test_variants_of_phases_count_the_work_of_both_threads(tmp_path: Path) -> None:
     data = load(run_of(tmp_path, training(), PHASES))
-    assert device_ns(data) == expected
-    assert device_ns(picked.pick(data, PHASES)) == expected
-    texts = picked.texts(data).set_index("text")
-    assert texts.loc["backward", ["gpu_ns", "by_time_ns"]].tolist() == [STEPS * 590, STEPS * 580]
-    assert texts.loc["forward", "by_time_ns"] == 0
+    assert device_ns(data) == {"data": 10, "forward": 300, "backward": 590, "optimizer": 100}
 
 
-@pytest.mark.parametrize("pick", [False, True])
-def test_a_range_whose_work_is_mostly_unattributed_is_not_ranked_and_says_why(tmp_path: Path, pick: bool) -> None:
-    run = run_of(tmp_path, training(other_ranges=True), None if pick else PHASES)
+def test_a_range_whose_work_is_mostly_unattributed_is_not_ranked_and_says_why(tmp_path: Path) -> None:
+    run = run_of(tmp_path, training(other_ranges=True), PHASES)
     assert "6 kernels, copies and sets were launched by threads that had no NVTX range open while several threads" in "\n".join(
         run.table("diagnostics")["text"]
     )
-    data = picked.pick(load(run), PHASES) if pick else load(run)
+    data = load(run)
     assert device_ns(data) == {"data": 10, "forward": 300, "optimizer": 100}
     assert "backward" not in set(data.samples["variant"])
     row = data.results.set_index("variant").loc["backward"]
     # 580 of 590 ns.
     assert row["status"] == "skipped"
     assert row["detail"].startswith("not ranked: 98 % of the device time launched while its ranges were open")
-    assert query.not_ranked(data)["variant"].tolist() == ["backward"]
-    assert picked.shares(data) == picked.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
+    assert attribution.shares(data) == attribution.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
 
 
-def test_a_run_that_is_older_than_attribution_by_time_opens_and_ranks_no_rest(tmp_path: Path) -> None:
+def test_a_run_that_is_older_than_attribution_by_time_opens(tmp_path: Path) -> None:
     data = load(as_older(run_of(tmp_path, training())))
-    assert picked.shares(data) == picked.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
-    assert device_ns(picked.pick(data, PHASES)) == {"data": 10, "forward": 300, "optimizer": 100}
+    assert attribution.shares(data) == attribution.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
     assert timeline_selection.busy_ns(data.traces, chosen(data, "backward")) == 10
-
-
-def test_where_no_variant_can_be_ranked_the_page_has_none(tmp_path: Path) -> None:
-    data = picked.pick(load(run_of(tmp_path, training(other_ranges=True))), Naming.parse("nvtx:^(?P<variant>backward)$"))
-    assert data.samples.empty
-    assert query.preview(data).empty
-    assert query.not_ranked(data)["variant"].tolist() == ["backward"]
 
 
 def test_what_nsys_stats_sums_is_untouched_by_attribution_by_time(tmp_path: Path) -> None:
@@ -163,7 +147,7 @@ def test_the_timeline_shows_work_by_time_in_its_range_and_says_how_it_is_known(t
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], RunData]:
     def get(report: Path) -> RunData:
         folder = tmp_path_factory.mktemp("training")
-        return load(store.open_run(folder / import_report(report, folder, "", None, [])))
+        return load(store.open_run(folder / import_report(report, folder, "", PHASES, [])))
 
     return get
 
@@ -177,15 +161,12 @@ def test_of_a_recorded_training_the_backward_pass_is_ranked_with_its_own_work(
     report: Path, recorded: Callable[[Path], RunData]
 ) -> None:
     data = recorded(report)
-    found = picked.shares(data)
-    total = sum(int(data.traces.durations(table).sum()) for table in picked.TABLES if table in data.traces.tables)
+    found = attribution.shares(data)
+    total = sum(int(data.traces.durations(table).sum()) for table in attribution.TABLES if table in data.traces.tables)
     assert sum(astuple(found)) == total
     assert sum(found.percent) == pytest.approx(100)
     assert found.by_time_ns > 0
-    times = device_ns(picked.pick(data, PHASES))
+    times = device_ns(data)
     assert set(times) == {"data", "forward", "backward", "optimizer"}
     # As much as the forward pass, about; what its own thread launched is 768 ns.
     assert times["backward"] > 0.5 * times["forward"]
-    texts = picked.texts(data).set_index("text")
-    assert texts.loc["backward", "by_time_ns"] > 0.5 * texts.loc["backward", "gpu_ns"]
-    assert texts.loc["step", "gpu_ns"] <= total

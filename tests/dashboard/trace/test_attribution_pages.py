@@ -1,4 +1,4 @@
-"""What Pick variants, Timeline and Ladder say of device work that is attributed to ranges by time, or to none."""
+"""What Timeline and Ladder say of device work that is attributed to ranges by time, or to none."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from tests.collectors.nsight_systems.training import training
 from tests.dashboard.pages import plotted
 from tests.dashboard.test_app import Open, open_app, words
 from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.data.naming import Naming
 
 __all__ = ["open_app"]
 
@@ -16,50 +17,40 @@ pytestmark = pytest.mark.slow
 
 Imported = tuple[Path, dict[str, str]]
 
-PHASES = "nvtx:^(?P<variant>data|forward|backward|optimizer)$"
+PHASES = Naming.parse("nvtx:^(?P<variant>data|forward|backward|optimizer)$")
 SHARES = "Of the device time, 41.6 % was launched inside NVTX ranges of the launching thread, 57.4 % is attributed by time"
 NOT_SHARED = "41.6 % was launched inside NVTX ranges of the launching thread, 0 % is attributed by time"
 
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Imported:
-    """A folder with two imports, and their ids by name; in `several` two threads have ranges during the backward pass."""
+    """A folder with two imports whose ranges are variants, and their ids by name; in `several` two threads have ranges during the backward pass."""
     folder = tmp_path_factory.mktemp("training")
     runs = {
-        name: import_report(write(folder / f"{name}.sqlite", training(other_ranges=name == "several")), folder, name, None, [])
+        name: import_report(
+            write(folder / f"{name}.sqlite", training(other_ranges=name == "several")), folder, name, PHASES, []
+        )
         for name in ("training", "several")
     }
     return folder, runs
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("page", ["picker", "timeline", "ladder"])
+@pytest.mark.parametrize("page", ["timeline", "ladder"])
 def test_the_share_that_is_attributed_by_time_is_shown(open_app: Open, imported: Imported, page: str) -> None:
-    app = open_app(imported[0], page, run=imported[1]["training"], pick=PHASES)
+    app = open_app(imported[0], page, run=imported[1]["training"])
     assert not app.error
     assert SHARES in words(app)
-    assert NOT_SHARED in words(open_app(imported[0], page, run=imported[1]["several"], pick=PHASES))
-
-
-def test_the_picker_tells_the_share_of_each_text_and_what_it_does_not_rank(open_app: Open, imported: Imported) -> None:
-    app = open_app(imported[0], "picker", run=imported[1]["training"], pick=PHASES)
-    texts = app.dataframe[0].value.set_index("text")["by_time"]
-    assert texts["backward"] == pytest.approx(100 * 580 / 590)
-    assert texts["forward"] == 0
-    assert not app.warning
-    app = open_app(imported[0], "picker", run=imported[1]["several"], pick=PHASES)
-    assert next(block.value.replace("\\", "") for block in app.warning).startswith(
-        "backward, all: not ranked: 98 % of the device time"
-    )
+    assert NOT_SHARED in words(open_app(imported[0], page, run=imported[1]["several"]))
 
 
 @pytest.mark.thorough
 def test_the_ladder_names_a_variant_that_is_not_ranked_as_skipped(open_app: Open, imported: Imported) -> None:
-    app = open_app(imported[0], "ladder", run=imported[1]["several"], pick=PHASES)
+    app = open_app(imported[0], "ladder", run=imported[1]["several"])
     assert not app.error
     assert "backward" not in plotted(app)[0]
     assert "Skipped: backward." in words(app)
-    assert "Skipped" not in words(open_app(imported[0], "ladder", run=imported[1]["training"], pick=PHASES))
+    assert "Skipped" not in words(open_app(imported[0], "ladder", run=imported[1]["training"]))
 
 
 def test_the_timeline_says_how_much_of_a_chosen_range_is_by_time(open_app: Open, imported: Imported) -> None:

@@ -13,14 +13,12 @@ from tests.collectors.nsight_systems.reports import call, copy, kernel, nvtx, sm
 from tests.limits import cpu_seconds
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, build
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.reports.details import phases
 from warpladder.dashboard.views.time.calls import query as trace_kernels
 from warpladder.dashboard.views.time.calls import query as trace_sums
-from warpladder.dashboard.views.time.picker import query
 from warpladder.dashboard.views.time.transfers import query as transfers
 from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import query as timeline
@@ -80,10 +78,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         transfers.stages,
         rounds,
         phases.workloads,
-        picked.texts,
-        query.suggestions,
     ],
-    ids=[*trace_sums.SUMMARIES, "parts", "stages", "rounds", "phases", "texts", "suggestions"],
+    ids=[*trace_sums.SUMMARIES, "parts", "stages", "rounds", "phases"],
 )
 def test_what_a_page_asks_is_answered_within_a_second(run: store.Run, ask: Callable[[RunData], Any]) -> None:
     data = load(run)

@@ -47,7 +47,7 @@ def test_every_page_opens_on_a_run_that_is_a_trace_alone(open_app: Open, traced:
 def test_home_of_a_trace_without_variants_leads_to_its_pages(open_app: Open, traced: Path) -> None:
     app = open_app(traced, "overview", run="trace")
     leads = [link.proto.label for link in app.main.get("page_link")]
-    assert leads == ["Time by kernel and operator →", "Timeline →", "Copies →", "Compare its ranges as variants →"]
+    assert leads == ["Time by kernel and operator →", "Timeline →", "Copies →"]
 
 
 def test_api_and_kernels_names_what_makes_up_the_time_and_shows_each_summary(open_app: Open, traced: Path) -> None:
@@ -94,7 +94,6 @@ NOTHING_OF_TRACES = ("ranges", "kernels", "memory_ops", "api_calls")
         ("transfers", ("memory_ops", "kernels"), "no trace of copies. Profile", "--trace=cuda"),
         ("timeline", NOTHING_OF_TRACES, "no trace. Profile", "--trace=cuda,nvtx"),
         ("calls", NOTHING_OF_TRACES, "no trace of kernels or API calls", "--trace=cuda"),
-        ("picker", ("ranges",), "no NVTX ranges to pick from", "--trace=cuda,nvtx"),
     ],
 )
 def test_a_page_says_what_an_imported_report_lacks_and_the_option_that_adds_it(

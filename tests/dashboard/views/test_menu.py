@@ -30,7 +30,6 @@ TITLES = {(view.title, section.title) for view in VIEWS for section in view.sect
         ("time", {"kernels", "memory_ops", "ranges"}, "calls"),
         ("time", {"api_calls", "memory_ops"}, "calls"),
         ("time", {"memory_ops", "ranges"}, "transfers"),
-        ("time", {"ranges"}, "picker"),
         ("ranks", {"ranks"}, "ranks"),
     ],
 )

@@ -37,7 +37,7 @@ def draw(run: store.Run) -> None:
         if counted:
             intensity = state.choose("intensity", "Intensity", _INTENSITIES, help=_HELP)
         other = counted if intensity == "counters" else None
-        executed = runs.ask(runs.as_recorded(other), query.executed, workload) if other else None
+        executed = runs.ask(other, query.executed, workload) if other else None
         frame = runs.ask(run, query.points, workload, timing, executed)
         roofs = runs.ask(run, query.roofs)
         if frame.empty or frame["roof_gflop_per_s"].isna().all():

@@ -28,7 +28,7 @@ def draw(run: store.Run) -> None:
     with widgets.controls():
         known = Ceilings.of(str(run.info["device_name"] or ""), (each.run for each in runs.context().every)).values
         others = tuple(each.run for each in _others(run))
-        profile = _Profile(runs.as_recorded(run), _rank(run), tuple(sorted(known.items())), others)
+        profile = _Profile(run, _rank(run), tuple(sorted(known.items())), others)
         program = _program(profile)
         if program.hot.on_host:
             widgets.nothing(
@@ -46,7 +46,7 @@ def draw(run: store.Run) -> None:
     if recording is None:
         st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
         option = "" if profile.rank is None else f" --rank {profile.rank}"
-        st.code(_RECORD.format(f"{profile.run.run.argument}{option}"), language="bash")
+        st.code(_RECORD.format(f"{profile.run.argument}{option}"), language="bash")
     hosts = Hosts.of(program)
     for sentence in advice(hosts):
         st.info(plain(f"{sentence[0].upper()}{sentence[1:]}."))
@@ -73,7 +73,7 @@ def _rank(run: store.Run) -> int | None:
 class _Profile(NamedTuple):
     """A profile, and what else its program is made of; see `query.program`."""
 
-    run: runs.NamedRun
+    run: store.Run
     rank: int | None
     ceilings: tuple[tuple[str, float], ...]
     others: tuple[store.Run, ...]
@@ -110,7 +110,7 @@ def _others(run: store.Run) -> list[ListedRun]:
     return sorted(profiles, key=lambda each: each.facts.started_at, reverse=True)[:_MOST_OTHERS]
 
 
-def _choose(key: str, label: str, offered: list[ListedRun], help: str, *, at_first: bool = False) -> runs.NamedRun | None:
+def _choose(key: str, label: str, offered: list[ListedRun], help: str, *, at_first: bool = False) -> store.Run | None:
     """One of the runs, or None.
 
     Args:
@@ -122,10 +122,10 @@ def _choose(key: str, label: str, offered: list[ListedRun], help: str, *, at_fir
     names = [*by_name, _NO_RUN] if at_first else [_NO_RUN, *by_name]
     title = lambda name: by_name[name].title if name in by_name else name  # noqa: E731
     chosen = by_name.get(state.choose(key, label, names, text=title, help=help, always=at_first))
-    return runs.as_recorded(chosen.run) if chosen else None
+    return chosen.run if chosen else None
 
 
-def _after(profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> None:
+def _after(profile: _Profile, recording: store.Run, after: store.Run) -> None:
     """The later profile beside the forecast of what was replaced in it."""
     check = runs.ask(profile.run, _checked, profile, recording, after)
     if isinstance(check, str):
@@ -136,11 +136,11 @@ def _after(profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) ->
     widgets.table_of_times(query.changes(check), _CHANGES)
 
 
-def _found(data: RunData, profile: _Profile, recording: runs.NamedRun | None) -> query.Found:
+def _found(data: RunData, profile: _Profile, recording: store.Run | None) -> query.Found:
     return query.found(_program(profile), runs.load(recording) if recording else None)
 
 
-def _checked(data: RunData, profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> ForecastCheck | str:
+def _checked(data: RunData, profile: _Profile, recording: store.Run, after: store.Run) -> ForecastCheck | str:
     """The later profile beside the forecast, or why it cannot be compared."""
     try:
         later = _program(profile._replace(run=after))

@@ -22,7 +22,7 @@ def draw(run: store.Run) -> None:
     if found is None:
         _nothing(run, workload)
     cell = _choose(run, found, workload)
-    data, look = runs.as_recorded(found.run), runs.look_of(found.run, widgets.theme())
+    data, look = found.run, runs.look_of(found.run, widgets.theme())
     inside = runs.ask(data, query.inside, cell)
     if inside.was_altered:
         widgets.show_chart(chart.without(inside, look, cell))
@@ -48,7 +48,7 @@ def draw(run: store.Run) -> None:
 
 def _choose(run: store.Run, found: ListedRun, workload: str) -> CellName:
     """The cell to show: a case, and a variant of it with the sources of the run."""
-    cells = runs.ask(runs.as_recorded(found.run), query.cells, workload)
+    cells = runs.ask(found.run, query.cells, workload)
     if found.run.path != run.path:
         equal = counted_run.equal_variants(run, found.run, workload)
         cells = tuple(cell for cell in cells if cell.variant in equal)

@@ -235,7 +235,7 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
         other = next((each.run for each in others if each.name == name), run)
         if other is not run and not runs.opens(other):
             widgets.nothing("The other run cannot be opened.", "Choose another run as A.")
-        a = _choose_other(runs.load(runs.as_recorded(other)), chosen, name)
+        a = _choose_other(runs.load(other), chosen, name)
     if a is None:
         widgets.nothing("The other run has no machine code of this workload.", "Choose another run as A.")
     if not a.kernel.code_id:

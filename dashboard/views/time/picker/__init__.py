@@ -1,1 +1,0 @@
-"""Which ranges are variants of one another?"""
