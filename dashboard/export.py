@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -15,9 +15,8 @@ from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.report import report
 from warpladder.dashboard.text import formats, summary
-from warpladder.dashboard.ui import images, paper, tables
+from warpladder.dashboard.ui import headed, images
 from warpladder.dashboard.ui.document import CONFIG
-from warpladder.dashboard.ui.paper import SCREEN, Paper
 from warpladder.dashboard.ui.tables import csv
 from warpladder.dashboard.ui.template import Chart, Look, Theme, look
 from warpladder.dashboard.ui.view import Section
@@ -29,14 +28,6 @@ from warpladder.installation import ROOT
 REPORT: Final = "report.html"
 #: Topics of charts, in the order of `charts_of`.
 TOPICS: Final = tuple(EXPORTED)
-
-
-#: Format of a table -> the ending of its files, and the text of a chart.
-_TABLES: Final[Mapping[str, tuple[str, Callable[[Chart], str]]]] = {
-    "csv": ("csv", lambda chart: csv(chart.data)),
-    "tex": ("tex", tables.latex),
-    "markdown": ("md", tables.markdown),
-}
 
 
 def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = TOPICS) -> Iterator[Chart]:
@@ -86,7 +77,6 @@ def write(
     chart_formats: Sequence[str],
     say: Callable[[str], None] = lambda line: None,
     topics: Sequence[str] = TOPICS,
-    size: Paper = SCREEN,
 ) -> str | None:
     """Write the charts of a run in each format, and `report.html`.
 
@@ -97,7 +87,6 @@ def write(
         chart_formats: formats, of `formats.CHARTS`.
         say: takes a line on the progress.
         topics: the topics of the charts, from `TOPICS`.
-        size: of the images.
 
     Returns:
         The reason that images could not be made, where they were asked for; the other formats are written anyway.
@@ -115,17 +104,17 @@ def write(
         (staging / REPORT).write_text(report(data, summary.figures(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
             if "html" in chart_formats:
-                figure = paper.figure(chart, SCREEN)
+                figure = headed.figure(chart)
                 del figure["layout"]["width"]
                 # The pages load plotly.min.js from their own folder.
                 page = pio.to_html(figure, include_plotlyjs="plotly.min.js", config=CONFIG, validate=False)
                 (staging / f"{chart.name}.html").write_text(page, encoding="utf-8")
-            for ending, text in (_TABLES[name] for name in chart_formats if name in _TABLES):
-                (staging / f"{chart.name}.{ending}").write_text(text(chart), encoding="utf-8")
+            if "csv" in chart_formats:
+                (staging / f"{chart.name}.csv").write_text(csv(chart.data), encoding="utf-8")
         if "html" in chart_formats:
             # One copy for all pages, because it is about a hundred times larger than a chart.
             (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
-        problem = _write_images(charts, [name for name in chart_formats if name in formats.IMAGES], staging, say, size)
+        problem = _write_images(charts, [name for name in chart_formats if name in formats.IMAGES], staging, say)
         _move(staging, out)
         say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(chart_formats)}")
     except OSError as error:
@@ -135,16 +124,14 @@ def write(
     return problem
 
 
-def _write_images(
-    charts: Sequence[Chart], kinds: Sequence[str], folder: Path, say: Callable[[str], None], size: Paper
-) -> str | None:
+def _write_images(charts: Sequence[Chart], kinds: Sequence[str], folder: Path, say: Callable[[str], None]) -> str | None:
     if not kinds:
         return None
     if reason := images.why_not():
         return reason
     say(f"Drawing {len(charts)} charts …")
     try:
-        images.write(charts, kinds, folder, size)
+        images.write(charts, kinds, folder)
     except images.ImageError as error:
         return str(error)
     return None

@@ -9,7 +9,7 @@ from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData, RunError, chosen
-from warpladder.dashboard.ui.paper import Paper, figure
+from warpladder.dashboard.ui import headed
 from warpladder.dashboard.ui.template import Chart, Theme, look
 from warpladder.dashboard.views import ladder, sizes
 from warpladder.dashboard.views.ladder.chart import Scale
@@ -17,7 +17,7 @@ from warpladder.dashboard.views.ladder.roofline import chart as roofline
 from warpladder.dashboard.views.sizes.chart import Metric
 
 #: Titles and notes are broken for this width, which the narrow cells of notebooks have. The figure itself is as wide as its cell.
-_CELL: Final = Paper(width_px=720)
+_CELL_PX: Final = 720
 _PLOTLY: Final = "application/vnd.plotly.v1+json"
 
 
@@ -53,7 +53,7 @@ class Figure(go.Figure):  # type: ignore[misc]
 
 def of(chart: Chart) -> Figure:
     """A chart with its title above it, and below the title how it was measured."""
-    drawn: dict[str, Any] = figure(chart, _CELL)
+    drawn: dict[str, Any] = headed.figure(chart, _CELL_PX)
     del drawn["layout"]["width"]
     return Figure(drawn)
 

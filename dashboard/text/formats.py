@@ -10,9 +10,8 @@ TableOrJson = Literal["table", "json"]
 TABLE_OR_JSON: Final[tuple[TableOrJson, ...]] = get_args(TableOrJson)
 Comparison = Literal["table", "markdown", "json", "junit"]
 COMPARISONS: Final[tuple[Comparison, ...]] = get_args(Comparison)
-IMAGES: Final = ("png", "svg", "pdf")
-TABLES: Final = ("csv", "tex", "markdown")
-CHARTS: Final = ("html", *IMAGES, *TABLES)
+IMAGES: Final = ("png", "svg")
+CHARTS: Final = ("html", *IMAGES, "csv")
 
 
 def json_text(content: object) -> str:

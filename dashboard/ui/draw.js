@@ -1,4 +1,4 @@
-// Draws charts in a blank page that holds plotly.js. Python calls `draw`, and prints the page where it wants a PDF.
+// Draws charts in a blank page that holds plotly.js. Python calls `draw`.
 
 const host = document.createElement('div');
 const MOST_TURNS = 3;
@@ -40,22 +40,8 @@ function cut(size) {
   return over;
 }
 
-// A legend above the plot gets the room that it needs. It is measured in a figure that is high enough for any.
-async function placeLegend(figure, size) {
-  const above = figure.layout.meta?.legend_above;
-  if (above === undefined) return;
-  await show(figure, { width: size.width, height: size.height + 3000 });
-  const legend = host.querySelector('.legend');
-  if (!legend) return;
-  const height = Math.ceil(boxOf(legend).height) + 4;
-  figure.layout.margin.t += height;
-  size.height += height;
-  figure.layout.legend.y = 1 - above / size.height;
-}
-
 // A margin grows where texts are cut off, and the figure by as much above and below.
 async function fit(figure, size) {
-  await placeLegend(figure, size);
   let svg = await show(figure, size);
   const margin = figure.layout.margin;
   for (let turn = 0; turn < MOST_TURNS; turn++) {
@@ -94,18 +80,4 @@ async function draw(text) {
 
 async function rasterize(svg, width, height, scale) {
   return pixels(svg, { width, height }, scale);
-}
-
-// Sizes in CSS pixels of the page that is to be printed. The drawing is scaled to it.
-function lay(width, height) {
-  const svg = host.querySelector('svg');
-  svg.setAttribute('width', width);
-  svg.setAttribute('height', height);
-  let page = document.getElementById('page');
-  if (!page) {
-    page = document.createElement('style');
-    page.id = 'page';
-    document.head.append(page);
-  }
-  page.textContent = `@page { size: ${width}px ${height}px; margin: 0 }`;
 }

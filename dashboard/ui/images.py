@@ -1,6 +1,6 @@
-"""Charts as PNG, SVG and PDF, drawn by a Chromium of this machine. No request leaves the machine.
+"""Charts as PNG and SVG, drawn by a Chromium of this machine. No request leaves the machine.
 
-Kaleido (1.5 was tried) would replace the tabs of `draw`, about 200 lines. It embeds no font in an SVG or a PDF, so that a picture changes
+Kaleido (1.5 was tried) would replace the tabs of `draw`, about 200 lines. It embeds no font in an SVG, so that a picture changes
 from machine to machine, and makes no room for texts that are cut off. It takes as long: 5 to 11 s for one figure, against 5 to 6 s here.
 """
 
@@ -9,10 +9,7 @@ import base64
 import json
 import logging
 import os
-import re
 import shutil
-import struct
-import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,8 +20,7 @@ from choreographer.browsers.chromium import Chromium
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
-from warpladder.dashboard.ui import paper, template
-from warpladder.dashboard.ui.paper import SCREEN, Paper
+from warpladder.dashboard.ui import headed, template
 from warpladder.dashboard.ui.template import Chart
 from warpladder.errors import Error
 
@@ -37,6 +33,7 @@ _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome
 _NO_NETWORK: Final = "http://127.0.0.1:9"
 _MOST_TABS: Final = 4
 _SECONDS: Final = 120.0  # for one figure, or to prepare a tab
+_DENSITY: Final = 2.0  # of a PNG, for screens and print of twice the density
 
 # When choreographer closes its pipe, the pipe may hold half a message of Chromium. Choreographer ignores it and logs a
 # traceback. A message that is needed makes the drawing fail anyway.
@@ -61,14 +58,14 @@ def why_not() -> str | None:
     if browser():
         return None
     variable = os.environ.get("BROWSER_PATH")
-    return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={variable} is none' if variable else ''}: {INSTALL}"
+    return f"PNG and SVG need a Chromium{f', and BROWSER_PATH={variable} is none' if variable else ''}: {INSTALL}"
 
 
-def draw(charts: Sequence[Chart], formats: Sequence[str], size: Paper = SCREEN) -> list[dict[str, bytes]]:
+def draw(charts: Sequence[Chart], formats: Sequence[str]) -> list[dict[str, bytes]]:
     """Charts as pictures by format, in their order, drawn side by side in the tabs of one browser.
 
     Args:
-        formats: of `svg`, `png` and `pdf`.
+        formats: of `svg` and `png`.
 
     Raises:
         ImageError: there is no Chromium, or it fails.
@@ -78,7 +75,7 @@ def draw(charts: Sequence[Chart], formats: Sequence[str], size: Paper = SCREEN) 
         raise ImageError(str(reason))
     try:
         with ThreadPoolExecutor(max_workers=1) as threads:  # of its own, since the caller's may have an event loop
-            return threads.submit(asyncio.run, _draw_all(charts, formats, size, path)).result()
+            return threads.submit(asyncio.run, _draw_all(charts, formats, path)).result()
     # Choreographer raises any error of the browser, its pipe or the event loop.
     except (Exception, asyncio.CancelledError) as error:
         first_line = (str(error).splitlines() or [""])[0][:200]
@@ -87,7 +84,7 @@ def draw(charts: Sequence[Chart], formats: Sequence[str], size: Paper = SCREEN) 
         ) from error
 
 
-async def _draw_all(charts: Sequence[Chart], formats: Sequence[str], size: Paper, path: Path) -> list[dict[str, bytes]]:
+async def _draw_all(charts: Sequence[Chart], formats: Sequence[str], path: Path) -> list[dict[str, bytes]]:
     waiting = list(enumerate(charts))[::-1]
     pictures: dict[int, dict[str, bytes]] = {}
 
@@ -96,7 +93,7 @@ async def _draw_all(charts: Sequence[Chart], formats: Sequence[str], size: Paper
         await asyncio.wait_for(_prepare(tab), _SECONDS)
         while waiting:
             place, chart = waiting.pop()
-            pictures[place] = await asyncio.wait_for(_draw(tab, chart, formats, size), _SECONDS)
+            pictures[place] = await asyncio.wait_for(_draw(tab, chart, formats), _SECONDS)
 
     tabs = max(1, min(_MOST_TABS, os.cpu_count() or 1, len(charts)))
     async with choreographer.Browser(path=path, proxy_server=_NO_NETWORK) as browser:
@@ -110,35 +107,16 @@ async def _prepare(tab: choreographer.Tab) -> None:
         await _command(tab, "Runtime.evaluate", expression=f"{source}\n;", awaitPromise=True)
 
 
-async def _draw(tab: choreographer.Tab, chart: Chart, formats: Sequence[str], size: Paper) -> dict[str, bytes]:
-    figure = to_json_plotly(paper.figure(chart, size))
+async def _draw(tab: choreographer.Tab, chart: Chart, formats: Sequence[str]) -> dict[str, bytes]:
+    figure = to_json_plotly(headed.figure(chart))
     drawn = json.loads(await _call(tab, f"draw({json.dumps(figure)})"))
     wide, high = drawn["width"], drawn["height"]  # of the layout, in pixels, after room was made for texts
     svg, files = template.embedded(drawn["svg"]), {}
     if "png" in formats:
-        density = size.scale * _PRINT_DPI / _CSS_DPI if size.font_px else _SCREEN_DENSITY
-        png = base64.b64decode(await _call(tab, f"rasterize({json.dumps(svg)}, {wide}, {high}, {density})"))
-        files["png"] = _with_density(png) if size.font_px else png
-    if "pdf" in formats:
-        files["pdf"] = await _print(tab, wide * size.scale, high * size.scale)
+        files["png"] = base64.b64decode(await _call(tab, f"rasterize({json.dumps(svg)}, {wide}, {high}, {_DENSITY})"))
     if "svg" in formats:
-        if size.font_px:
-            of_page = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (wide, high))
-            svg = _SVG_SIZE.sub(r'<svg\1 width="{}" height="{}"'.format(*of_page), svg, count=1)
         files["svg"] = svg.encode()
     return files
-
-
-async def _print(tab: choreographer.Tab, width: float, height: float) -> bytes:
-    """The drawing that the tab shows, as a PDF of one page.
-
-    Args:
-        width: of the page, in CSS pixels, as the height.
-    """
-    await _call(tab, f"lay({width}, {height})")
-    # The size that the page declares is kept to a quarter of a point; paperWidth is not.
-    page = await _command(tab, "Page.printToPDF", printBackground=True, preferCSSPageSize=True, pageRanges="1")
-    return base64.b64decode(page["data"])
 
 
 async def _call(tab: choreographer.Tab, expression: str) -> str:
@@ -157,16 +135,9 @@ async def _command(tab: choreographer.Tab, name: str, **params: Any) -> dict[str
     return result
 
 
-_SCREEN_DENSITY: Final = 2.0  # of a PNG, for screens and print of twice the density
-_PRINT_DPI: Final = 600
-_CSS_DPI: Final = 96
-_PNG_START: Final = 33  # bytes of the signature and of IHDR, after which further chunks may stand
-_SVG_SIZE: Final = re.compile(r'<svg([^>]*?) width="[^"]*" height="[^"]*"')
-
-
-def write(charts: Sequence[Chart], formats: Sequence[str], folder: Path, size: Paper = SCREEN) -> None:
+def write(charts: Sequence[Chart], formats: Sequence[str], folder: Path) -> None:
     """Write each chart as `<name>.<format>`; see `draw`. Raises OSError: a file cannot be written."""
-    for chart, files in zip(charts, draw(charts, formats, size), strict=True):
+    for chart, files in zip(charts, draw(charts, formats), strict=True):
         for name, data in files.items():
             (folder / f"{chart.name}.{name}").write_bytes(data)
 
@@ -174,10 +145,3 @@ def write(charts: Sequence[Chart], formats: Sequence[str], folder: Path, size: P
 def image(chart: Chart, image_format: str) -> bytes:
     """One chart in one format; see `draw`."""
     return draw([chart], [image_format])[0][image_format]
-
-
-def _with_density(png: bytes) -> bytes:
-    """A PNG with the chunk pHYs, by which a word processor knows its width."""
-    per_metre = round(_PRINT_DPI / 0.0254)
-    chunk = b"pHYs" + struct.pack(">IIB", per_metre, per_metre, 1)
-    return png[:_PNG_START] + struct.pack(">I", 9) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[_PNG_START:]

@@ -199,7 +199,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
     ("arguments", "said"),
     [
         (["nowhere", "--format", "csv"], "nowhere: no such run; known runs:\n  my run"),
-        (["host", "--format", "gif"], "gif: no such format; known: html, png, svg, pdf, csv"),
+        (["host", "--format", "gif"], "gif: no such format; known: html, png, svg, csv"),
         (["host", "--format", ","], "--format: no such format"),
         (["host", "--topic", "roof"], f"roof: no such topic; known: {', '.join(export.TOPICS)}"),
     ],
@@ -225,16 +225,17 @@ def test_a_place_that_cannot_be_written_is_one_line_and_exit_2(runs: Path, tmp_p
 
 @pytest.mark.thorough
 def test_without_chromium_the_rest_is_written_and_a_line_says_what_to_install(
-    runs: Path, small: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Path, small: RunData, two_charts: tuple[RunData, list[Chart]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    first = two_charts[1][0]
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "absent"))
     code, said = command("host", "--out", tmp_path / "a", "--data-dir", runs)
     assert code == 0 and "apt-get install chromium" in said and "BROWSER_PATH" in said
-    assert (tmp_path / "a" / "overview.html").exists() and not list((tmp_path / "a").glob("*.png"))
+    assert (tmp_path / "a" / f"{first.name}.html").exists() and not list((tmp_path / "a").glob("*.png"))
 
     code, said = command("host", "--out", tmp_path / "b", "--format", "png,csv", "--data-dir", runs)
     assert code == 2 and "apt-get install chromium" in said
-    assert (tmp_path / "b" / "overview.csv").exists(), "what could be written was"
+    assert (tmp_path / "b" / f"{first.name}.csv").exists(), "what could be written was"
     assert images.why_not() is not None
 
 
@@ -260,23 +261,16 @@ def test_half_a_message_of_a_browser_that_ends_leaves_no_traceback_in_the_log(ca
 
 @pytest.mark.thorough
 @needs_chromium
-def test_images_have_the_width_that_is_asked_for_and_their_font_in_them(runs: Path, small: RunData, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    code, said = command(
-        "host", "--out", out, "--format", "png,svg,pdf", "--width", "84mm", "--font-size", "8", "--no-title", "--data-dir", runs
-    )
+def test_images_have_their_font_in_them(
+    runs: Path, small: RunData, two_charts: tuple[RunData, list[Chart]], tmp_path: Path
+) -> None:
+    out, first = tmp_path / "out", two_charts[1][0]
+    code, said = command("host", "--out", out, "--format", "png,svg", "--data-dir", runs)
     assert code == 0, said
-    png = (out / "overview.png").read_bytes()
-    assert png.startswith(b"\x89PNG") and int.from_bytes(png[16:20], "big") == round(84 / 25.4 * 600)
-    assert b"pHYs" in png[:64]
-    pdf = (out / "overview.pdf").read_bytes()
-    box = re.search(rb"/MediaBox \[0 0 ([0-9.]+) ", pdf)
-    assert box is not None and float(box[1]) == pytest.approx(84 / 25.4 * 72, abs=0.25)
-    assert b"WarpladderSans" in pdf and b"/FontFile2" in pdf, "the font is embedded as TrueType"
-    svg = (out / "overview.svg").read_text()
-    assert svg.startswith("<svg") and 'width="84.000mm"' in svg
-    assert "@font-face" in svg and "numba_parallel" in svg
-    assert " reaches " not in svg, "no title"
+    png = (out / f"{first.name}.png").read_bytes()
+    assert png.startswith(b"\x89PNG") and int.from_bytes(png[16:20], "big") == 2_000
+    svg = (out / f"{first.name}.svg").read_text()
+    assert svg.startswith("<svg") and "@font-face" in svg and "numba_parallel" in svg
 
 
 #: Pairs of texts of the drawing that overlap, and texts that are cut off.
@@ -328,10 +322,8 @@ def test_the_report_opens_with_the_answer_and_has_its_figures_packed(small: RunD
     assert list(figures) == [f"{chart.name}-plot" for chart in export.charts_of(small)]
 
 
-def test_a_size_or_a_name_that_does_not_exist_is_one_line_and_exit_2(runs: Path, small: RunData, tmp_path: Path) -> None:
+def test_a_name_that_does_not_exist_is_one_line_and_exit_2(runs: Path, small: RunData, tmp_path: Path) -> None:
     for arguments, said in (
-        (["--width", "84"], "--width 84: write a length"),
-        (["--font-size", "big"], "--font-size big: write points"),
         (["--workload", "conv2"], "--workload conv2: no workload of this run; did you mean conv2d"),
         (["--variants", "v*,numba_paralel"], "--variants numba_paralel: no variant of this run; did you mean numba_parallel"),
     ):

@@ -43,11 +43,6 @@ from warpladder.errors import Error
 @click.option(
     "--case", "cases", multiple=True, metavar="CASES", help="Cases to chart, by names or globs such as n=512,*. Default: all."
 )
-@click.option("--width", metavar="LENGTH", help="Width of the images in mm, cm, in, pt or px, such as 84mm. Default: 1000px.")
-@click.option(
-    "--font-size", metavar="POINTS", help="Size of the images' texts. Default: 8 with --width, else as on the screen."
-)
-@click.option("--no-title", is_flag=True, help="Leave out title and note of the images, as for a figure with a caption.")
 @data_dirs_option
 def command(
     run: str,
@@ -57,9 +52,6 @@ def command(
     workloads: Sequence[str],
     variants: Sequence[str],
     cases: Sequence[str],
-    width: str | None,
-    font_size: str | None,
-    no_title: bool,
     data_dirs: Sequence[str],
 ) -> None:
     """Write the charts of a run, and report.html.
@@ -68,15 +60,13 @@ def command(
     """
     from warpladder.dashboard import export
     from warpladder.dashboard.core.run_data import select
-    from warpladder.dashboard.ui import paper
 
     formats_to_write = (
         export.parse_names(",".join(image_formats), formats.CHARTS, "format") if image_formats else formats.CHARTS
     )
     about = export.parse_names(",".join(topics), export.TOPICS, "topic") if topics else export.TOPICS
-    size = paper.parse(width, font_size, heading=not no_title)
     data = select(load(run, data_dirs), split(workloads), split(variants), cases_of(cases))
-    problem = export.write(data, out, formats_to_write, lambda line: print(line, file=sys.stderr), about, size)
+    problem = export.write(data, out, formats_to_write, lambda line: print(line, file=sys.stderr), about)
     if problem:
         print(f"No images: {problem}", file=sys.stderr)
         if image_formats:
