@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from tests.recomputed import definitions as of
@@ -138,16 +137,9 @@ def _since_first(run: Shipped, row: Row, shown: Shown) -> Expected:
     return 100 * (math.exp(_log(last, of_last) - _log(first, of_first)) - 1)
 
 
-def _spark(run: Shipped, row: Row, shown: Shown) -> Expected:
-    """The medians over their median, in percent more, within 25 %."""
-    medians = np.array([float(times.median()) for _, _, times in _over_runs(row, shown)])
-    return tuple(np.clip(100 * (medians / np.median(medians) - 1), -25, 25).tolist())
-
-
 TRENDS: Final[Rules] = {
     **dict.fromkeys(("variant", "half_width", "step", "step_interval", "when", "cause")),
     "runs": lambda run, row, shown: len(_over_runs(row, shown)),
-    "times": _spark,
     "last_us": lambda run, row, shown: float(_over_runs(row, shown)[-1][2].median()) / 1e3,
     "since_first": _since_first,
 }

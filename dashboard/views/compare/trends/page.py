@@ -13,20 +13,15 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.views.compare.trends import chart, query
-from warpladder.dashboard.views.compare.trends.query import record_again
 from warpladder.data import files, store
 from warpladder.data.words import counted
 
 _SERIES: Final = "series"
-_POINT: Final = "trends point"
-#: Between the names of variants in the URL.
-_BETWEEN: Final = "|"
-_MOST_SHOWN: Final = 6
 _MOST_STEPS: Final = 5
 _TABLE_ROWS: Final = 6
 _ROW_PX: Final = 35
 #: How many of the newest runs of a device and collector are read; each takes some ten milliseconds.
-_NEWEST: Final = ("60", "500")
+_NEWEST: Final = 60
 
 _Group = dict[str, store.Run]
 
@@ -44,17 +39,16 @@ def draw(run: store.Run) -> None:
     )
     if len(trends.runs) < 2:
         last = max(recorded, key=lambda each: each.started_at)
-        again = record_again(last.info, workload, last.folder)
-        how = f"Record it again after your next change, on the same machine: {again}"
+        how, again = "Record it again after your next change, on the same machine:", runs.how_to_record(run, workload)
         if last.info["kind"] != "recording":
-            how = "Profile the program again after your next change, and import that report too."
-        widgets.nothing(f"Only one run {where} has {workload}, {case}.", how)
+            how, again = "Profile the program again after your next change, and import that report too.", ""
+        widgets.nothing(f"Only one run {where} has {workload}, {case}.", how, again)
     if not trends.series:
         widgets.nothing(f"No variant of {workload}, {case}, is right in these runs.", "The page Trust says why, cell by cell.")
     st.markdown(f"**{plain(query.sentence(trends))}**")
-    shown = _choose_series(trends)
-    _show_chart(run, trends, shown)
-    _show_steps(trends, shown)
+    series = _choose_series(trends)
+    _show_chart(run, trends, series)
+    _show_steps(trends, series)
 
 
 def _groups() -> dict[str, _Group]:
@@ -81,11 +75,10 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
     own = _group_of(run)
     name = state.choose("on", "Runs on", count, default=own, owner=own) if len(count) > 1 else next(iter(count))
     device, _, collector = name.rpartition(" · ")
-    group = groups[name]
-    where, most = f"on {device} by {collector}", len(group)
-    if most > int(_NEWEST[0]):
-        most = int(state.choose("newest", "Newest runs", _NEWEST, help=f"There are {most:,} runs {where}."))
-    newest = sorted(group, key=lambda each: group[each].info["started_at"], reverse=True)[:most]
+    group, where = groups[name], f"on {device} by {collector}"
+    newest = sorted(group, key=lambda each: group[each].info["started_at"], reverse=True)[:_NEWEST]
+    if len(group) > _NEWEST:
+        state.note(f"The newest {_NEWEST} of {len(group):,} runs {where} are shown.")
     return {each: group[each] for each in newest}, where
 
 
@@ -121,7 +114,7 @@ def _read(group: _Group, workload: str) -> list[query.RecordedRun]:
     if unread:
         state.note(f"Runs that cannot be read are left out: {short(', '.join(unread))}. Trust says why.")
     return [
-        query.RecordedRun(name, run.info, medians, run.path)
+        query.RecordedRun(name, run.info, medians)
         for (name, run), medians in zip(having.items(), every, strict=True)
         if not isinstance(medians, store.StoreError)
     ]
@@ -154,46 +147,28 @@ def _trends(
     return query.trends(_recorded, workload, case, timing)
 
 
-def _choose_series(trends: query.Trends) -> list[query.Series]:
-    """The table of all variants, and those that are chosen in it: at first the one with the latest step."""
+def _choose_series(trends: query.Trends) -> query.Series:
+    """The table of all variants, and the one that is chosen in it: at first the one with the latest step."""
     names = {series.name: series for series in trends.series}
-    addressed = [name for name in state.text_of(_SERIES, trends.workload).split(_BETWEEN) if name]
-    unknown = [name for name in addressed if name not in names]
-    if unknown:
-        state.note(f"The link asks for {short(', '.join(unknown))}, which no run has of {trends.case}.")
-    chosen = [names[name] for name in addressed if name in names][:_MOST_SHOWN] or [trends.series[0]]
-    places = [trends.series.index(series) for series in chosen]
-    key = f"trends table {hash((trends.workload, trends.case, trends.timing, tuple(names)))}"
-
-    def choose() -> None:
-        rows = [row for row in st.session_state[key]["selection"]["rows"] if row < len(trends.series)]
-        state.set_text(_SERIES, trends.workload, _BETWEEN.join(trends.series[row].name for row in rows[:_MOST_SHOWN]))
-
+    addressed = state.text_of(_SERIES, trends.workload)
+    if addressed and addressed not in names:
+        state.note(f"The link asks for {short(addressed)}, which no run has of {trends.case}.")
     frame = chart.frame_of(trends)
-    widgets.table(
+    widgets.table_to_choose(
         frame,
+        "trends",
+        lambda row: state.set_text(_SERIES, trends.workload, trends.series[row].name),
         height=_ROW_PX * (min(len(frame), _TABLE_ROWS) + 1) + 3,
-        key=key,
-        on_select=choose,
-        selection_mode="multi-row",
-        selection_default={"selection": {"rows": places}},
-        column_order=["variant", "times", "last_us", "half_width", "since_first", "runs", "when", "step", "cause"],
+        column_order=["variant", "last_us", "half_width", "since_first", "runs", "when", "step", "cause"],
         column_config=_columns(),
     )
-    return chosen
+    return names.get(addressed, trends.series[0])
 
 
 def _columns() -> dict[str, Any]:
     column = st.column_config
     return {
         "variant": column.TextColumn("Variant", width=300),
-        "times": column.LineChartColumn(
-            "Times",
-            width=70,
-            y_min=-chart.SPARK_PERCENT,
-            y_max=chart.SPARK_PERCENT,
-            help=f"The last 60 medians over their median, all rows from -{chart.SPARK_PERCENT:.0f} to +{chart.SPARK_PERCENT:.0f} %.",
-        ),
         "last_us": column.NumberColumn("Last, µs", format="%.4g", width=70),
         "half_width": column.TextColumn("±", width=60, help="Half of the 95 % interval of the last median."),
         "since_first": column.NumberColumn("Since first", format="%+.1f %%", width=80, help="Last run over first run."),
@@ -204,44 +179,20 @@ def _columns() -> dict[str, Any]:
     }
 
 
-def _show_chart(run: store.Run, trends: query.Trends, shown: Sequence[query.Series]) -> None:
-    """The chart of the chosen variants, and where a click on one of its points leads to."""
+def _show_chart(run: store.Run, trends: query.Trends, series: query.Series) -> None:
     first = trends.runs[0].info
     device = str(first["device_name"] or first["cpu_name"])
     look = replace(runs.look_of(run, widgets.theme()), device=device, on_gpu=bool(first["device_name"]))
-    where = (trends.workload, trends.case, trends.timing)
-
-    def choose(data: Any) -> None:
-        st.session_state[_POINT] = (where, data[0] if isinstance(data, list) and data else data)
-
-    widgets.show_chart(widgets.drawn(chart.trend, trends, shown, look), on_click=choose)
-    cell, place = st.session_state.get(_POINT, (None, None))
-    if cell != where or not isinstance(place, int) or not 0 <= place < len(trends.runs):
-        st.caption("Click a point to compare its run with others.")
-        return
-    run_of_point = trends.runs[place]
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{plain(run_of_point.title)}** · {run_of_point.started_at:%Y-%m-%d %H:%M}", width="content")
-        for before, after, label in query.neighbours(trends, shown, place):
-            _compare(trends, before, after, label)
+    widgets.show_chart(widgets.drawn(chart.trend, trends, series, look))
 
 
-def _show_steps(trends: query.Trends, shown: Sequence[query.Series]) -> None:
-    every = [(series, step) for series in shown for step in series.steps]
-    every.sort(key=lambda each: each[0].points[each[1].place].run, reverse=True)
-    for series, step in every[:_MOST_STEPS]:
-        old, new = (series.points[place] for place in (step.place - 1, step.place))
-        when = f"{trends.runs[new.run].started_at:%Y-%m-%d %H:%M}"
-        prefix = f"{series.name}, " if len(shown) > 1 else ""
+def _show_steps(trends: query.Trends, series: query.Series) -> None:
+    for step in series.steps[: -_MOST_STEPS - 1 : -1]:
+        old, new = (series.points[place].run for place in (step.place - 1, step.place))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            words = f"{when}: {prefix}{chart.step_words(step)}; {query.cause(series, step)}"
-            st.caption(plain(words), width="content")
-            _compare(trends, old.run, new.run, "Compare the two runs →")
-    if len(every) > _MOST_STEPS:
-        st.caption(f"{len(every) - _MOST_STEPS} earlier steps are in the chart.")
-
-
-def _compare(trends: query.Trends, before: int, after: int, label: str) -> None:
-    """A link to the comparison of two runs, the later one with the earlier one."""
-    names = {"run": trends.runs[after].name, "with": trends.runs[before].name}
-    pages.link("compare", label, **names, of=trends.workload)
+            when = f"{trends.runs[new].started_at:%Y-%m-%d %H:%M}"
+            st.caption(plain(f"{when}: {chart.step_words(step)}; {query.cause(series, step)}"), width="content")
+            names = {"run": trends.runs[new].name, "with": trends.runs[old].name}
+            pages.link("compare", "Compare the two runs →", **names, of=trends.workload)
+    if len(series.steps) > _MOST_STEPS:
+        st.caption(f"{len(series.steps) - _MOST_STEPS} earlier steps are in the chart.")

@@ -2,13 +2,11 @@
 
 import functools
 import math
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,11 +15,9 @@ from warpladder.dashboard.compare import differences
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.compare.differences import Fact
 from warpladder.dashboard.compare.levels import Medians, TimedCell, timing_group
-from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
 from warpladder.dashboard.core.numbers import format_ratio
 from warpladder.dashboard.core.steps import Level, find_levels
-from warpladder.data import store
 from warpladder.data.arrays import Floats
 
 #: The half width of a 95 % interval, for one value and for a difference of two values, in standard deviations.
@@ -45,13 +41,11 @@ class RecordedRun:
     Attributes:
         name: name of the run in a URL.
         info: the row of table `run`.
-        folder: folder of the run.
     """
 
     name: str
     info: Mapping[str, Any]
     medians: Medians
-    folder: Path = Path()
 
     @property
     def title(self) -> str:
@@ -321,27 +315,6 @@ def _ratio(log: float, sigma: float) -> Estimate:
     return Estimate(math.exp(log), math.exp(log - _OF_ONE * sigma), math.exp(log + _OF_ONE * sigma))
 
 
-def neighbours(trends: Trends, shown: Sequence[Series], place: int) -> list[tuple[int, int, str]]:
-    """Pairs of runs to compare for a run: the run and its predecessor, and the two runs beside the nearest step.
-
-    Args:
-        shown: the variants that are looked at.
-        place: place of the run in `trends.runs`.
-
-    Returns:
-        The places of the earlier and the later run, and the words of a link.
-    """
-    pairs: dict[tuple[int, int], str] = {}
-    having = sorted({point.run for series in shown for point in series.points})
-    if earlier := [run for run in having if run < place]:
-        pairs[earlier[-1], place] = "Compare with the run before →"
-    beside = [tuple(series.points[at].run for at in (step.place - 1, step.place)) for series in shown for step in series.steps]
-    if beside:
-        old, new = min(beside, key=lambda pair: min(abs(run - place) for run in pair))
-        pairs[old, new] = f"Compare the two runs beside the step of {trends.runs[new].started_at:%Y-%m-%d} →"
-    return [(old, new, words) for (old, new), words in pairs.items()]
-
-
 def cause(series: Series, step: Step) -> str:
     """What changed at a step: `new source 1a2b3c4 → 5d6e7f8` or `same source; driver 580.0 → 590.1, commit c0ffee0 → decaf00`."""
     old, new = (series.points[place].source for place in (step.place - 1, step.place))
@@ -411,27 +384,3 @@ def change_words(ratio: float) -> str:
     if max(ratio, 1 / ratio) >= 2:
         return f"{format_ratio(max(ratio, 1 / ratio))} as {'slow' if ratio > 1 else 'fast'}"
     return f"{abs(100 * (ratio - 1)):.1f} % {'slower' if ratio > 1 else 'faster'}"
-
-
-#: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` belong to one recording alone.
-_OPTIONS: Final = (
-    *("--set", "--case", "--axis", "--variants", "--collector", "--gpus", "--ranks", "--launcher", "--launcher-args"),
-    *("--seed", "--max-rounds", "--seconds", "--processes"),
-)
-#: Options in commands of older runs, and what they are now.
-_NOW: Final = {"--cases": "--set"}
-
-
-def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
-    """The command line that records the same cells into the folder of the run, or of a shipped run into the folder of one's own runs.
-
-    Args:
-        info: the row of table `run`.
-        folder: of the run.
-    """
-    workloads, words = run_index.recorded_words(str(info["command"]))
-    words = [_NOW.get(word, word) for word in words]
-    options_kept = [word for place, option in enumerate(words) if option in _OPTIONS for word in words[place : place + 2]]
-    parent = folder.parent.resolve()
-    where = [] if parent in (store.LOCAL.resolve(), store.RECORDED.resolve()) else ["--data-dir", str(parent)]
-    return shlex.join(["warpladder", "record", *(workloads or [workload]), *options_kept, *where])
