@@ -77,16 +77,6 @@ def _raw(run: Shipped, row: Row, scope: str) -> pd.DataFrame:
     ]
 
 
-def _skew(place: int) -> Rule:
-    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
-        if row["ranks"] == 1:
-            return math.nan
-        ends = _raw(run, row, row["scope"]).groupby("round")["duration_ns"].agg(["min", "max"])
-        return of.median_interval(100 * (ends["max"] - ends["min"]) / ends["max"])[place]
-
-    return rule
-
-
 def _weak(run: Shipped, row: Row, shown: Shown) -> Interval:
     """The time of one rank at the case with as much for it, over that of these ranks, in percent."""
     one = next(
@@ -174,9 +164,6 @@ GPUS: Final[Rules] = {
     **estimate(
         "efficiency", lambda run, row, shown: _times_of(_exactly_one(_scaled, 1.0)(run, row, shown), 100 / row["ranks"])
     ),
-    "skew": _skew(0),
-    "skew_low": _skew(1),
-    "skew_high": _skew(2),
     **estimate("over_best", _over_best),
     "per_rank": lambda run, row, shown: of.parameters(run, row["workload"], row["case"])[row["axis"]] / row["ranks"],
     **estimate("weak_efficiency", _exactly_one(_weak, 100.0)),

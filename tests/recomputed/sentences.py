@@ -128,9 +128,6 @@ def _gpus(run: Shipped, shown: Shown) -> Found:
         row = _rows(shown, variant=match["variant"], ranks=int(match["ranks"]))[0]
         yield match["over"], _value(counts.GPUS["speedup"], run, row, shown)
         yield match["ideal"], _value(counts.GPUS["efficiency"], run, row, shown)
-    if match := re.search(rf"up to (?P<percent>[\d.]+) % apart in the median, {_VARIANT} on (?P<ranks>\d+)", shown.title):
-        row = _rows(shown, variant=match["variant"], ranks=int(match["ranks"]))[0]
-        yield match["percent"], _value(counts.GPUS["skew"], run, row, shown)
 
 
 _OF_UNITS: Final = {

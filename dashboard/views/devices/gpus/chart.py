@@ -1,9 +1,9 @@
-"""Speedup, efficiency, skew and shares over the number of GPUs, and the best numbers of GPUs over size."""
+"""Speedup, efficiency and shares over the number of GPUs, and the best numbers of GPUs over size."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -58,7 +58,7 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The charts of each workload that several ranks measured, in each timing.
 
     These are the best number of ranks for the fastest variant, and the speedups at the largest case. The first timing also has
-    skew, weak scaling, and the shares of phases.
+    weak scaling and the shares of phases.
     """
     for workload in cells.scaled_workloads(data):
         for place, timing in enumerate(query.timings(data, workload)):
@@ -77,7 +77,6 @@ def _of_timing(data: RunData, look: Look, workload: str, timing: Timing, *, firs
     yield strong(largest, look)
     if not first:
         return
-    yield skew(largest, look)
     grown = query.weak(data, workload, timing)
     if len(grown):
         yield weak(grown[grown["per_rank"] == query.weak_to_show(grown)], look)
@@ -93,7 +92,6 @@ class _Panel:
         of: the figure of a row.
         ideal: its ideal value for a number of ranks.
         label: the name of the figure in a hover text.
-        dodged: marks are side by side, because their intervals would cover each other.
         is_time: the figure is the median time, which a hover text shows anyway.
     """
 
@@ -102,7 +100,6 @@ class _Panel:
     write: Callable[[float], str]
     ideal: Callable[[int], float] | None
     label: str
-    dodged: bool = False
     is_time: bool = False
 
 
@@ -112,7 +109,6 @@ _TIME: Final = _Panel(lambda row: row.median_ns, "median time", format_duration,
 _WEAK: Final = _Panel(
     lambda row: row.weak_efficiency, "weak-scaling efficiency", format_percent, lambda ranks: 100.0, "efficiency"
 )
-_SKEW: Final = _Panel(lambda row: row.skew, "largest less smallest, of the largest", format_percent, None, "skew", dodged=True)
 
 
 def strong(frame: pd.DataFrame, look: Look) -> Chart:
@@ -167,27 +163,6 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
     name = slug("gpus", first.workload, "weak", f"{first.per_rank:.0f}", first.scope, first.cache)
     how = f"Weak scaling: {each} at every number. Efficiency: time of one rank over that of these, in percent."
     return Chart(name, title, _panels(rows, look, _TIME, _WEAK), frame, _note(rows, look, how, _SCALE_NOTE))
-
-
-def skew(frame: pd.DataFrame, look: Look) -> Chart:
-    """The skew between the ranks of a round, in one case, with a line for each variant.
-
-    Args:
-        frame: `query.scaling` of one case, with a row of several ranks.
-    """
-    frame = frame[frame["skew"].notna()]
-    rows = records(frame)
-    first, worst = rows[0], max(rows, key=lambda row: row.skew.value)
-    title = (
-        f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the "
-        f"median, {look.variant_name(first.workload, worst.variant)} on {_who(worst)}"
-    )
-    how = (
-        "Skew: in each round the largest time of a rank less the smallest, in percent of the largest; median over rounds.",
-        "A rank is one process with one GPU, or with none on the host.",
-    )
-    name = slug("gpus", first.workload, first.case, first.scope, first.cache, "skew")
-    return Chart(name, title, _panels(rows, look, _SKEW), frame, _note(rows, look, *how))
 
 
 def shares(frame: pd.DataFrame, look: Look) -> Chart:
@@ -263,8 +238,6 @@ def _panels(rows: Sequence[Cell], look: Look, *panels: _Panel) -> go.Figure:
     counts = sorted({row.ranks for row in rows})
     span = float(counts[-1] - counts[0] or 1)
     margin = 0.08 * span if len(counts) > 1 else 0.5
-    # The lines of one number of ranks take at most six tenths of the way to the next number.
-    near = min((after - before for before, after in pairwise(counts)), default=1)
     for place, panel in enumerate(panels, start=1):
         if panel.ideal:
             line = {"color": look.tones.muted, "width": 1.5, "dash": "dot"}
@@ -272,12 +245,8 @@ def _panels(rows: Sequence[Cell], look: Look, *panels: _Panel) -> go.Figure:
             ideal = {"x": counts, "y": list(map(panel.ideal, counts)), "mode": "lines", "hoverinfo": "skip", "line": line}
             figure.add_scatter(**ideal, **legend, row=1, col=place)
         measured = [row for row in rows if panel.of(row).known]
-        variants = list(dict.fromkeys(row.variant for row in measured))
-        step = min(0.03 * span, 0.6 * near / len(variants)) if panel.dodged and variants else 0.0
-        margin = max(margin, step * len(variants) / 2)
-        for number, variant in enumerate(variants):
-            aside = step * (number - (len(variants) - 1) / 2)
-            _draw_line(figure, [row for row in measured if row.variant == variant], look, panel, place, aside)
+        for variant in dict.fromkeys(row.variant for row in measured):
+            _draw_line(figure, [row for row in measured if row.variant == variant], look, panel, place)
         _set_scale(figure, measured, counts, panel, place)
     kinds = {row.kind for row in rows}
     word = "GPUs" if "host" not in kinds else "processes" if kinds == {"host"} else "GPUs, or processes"
@@ -298,14 +267,14 @@ def _set_scale(figure: go.Figure, measured: list[Cell], counts: list[int], panel
         figure.update_yaxes(range=[0, highest * 1.08], row=1, col=place)
 
 
-def _draw_line(figure: go.Figure, line: list[Cell], look: Look, panel: _Panel, place: int, aside: float) -> None:
+def _draw_line(figure: go.Figure, line: list[Cell], look: Look, panel: _Panel, place: int) -> None:
     workload, variant = line[0].workload, line[0].variant
     style = look.style(workload, variant)
     owns = [(row, [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]) for row in line]
     hovers = [_hover(row, *own, ("median", format_estimate(row.median_ns, format_duration))) for row, own in owns]
-    points = text(look.variant_name(workload, variant)), [row.ranks + aside for row in line], map(panel.of, line), hovers
+    points = text(look.variant_name(workload, variant)), [row.ranks for row in line], map(panel.of, line), hovers
     group: dict[str, Any] = {"legendgroup": variant, "showlegend": place == 1}
-    add_points(figure, style, *points, width=0 if panel.dodged else 1.8, **group, row=1, col=place)
+    add_points(figure, style, *points, width=1.8, **group, row=1, col=place)
 
 
 def _hover(row: Cell, *figures: tuple[str, str]) -> str:

@@ -17,7 +17,6 @@ _SHOWN: Final = {
     "best": "Best number",
     "speedup": "Speedup",
     "weak": "Weak scaling",
-    "skew": "Rank skew",
     "shares": "Copies & communication",
 }
 
@@ -67,7 +66,7 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
     several = frame[frame["ranks"] > 1]
     case = widgets.choose_case(run, workload, among=list(dict.fromkeys(several["case"])))
     of_case = frame[(frame["case"] == case) & frame["variant"].isin(several.loc[several["case"] == case, "variant"])]
-    return chart.skew(of_case, look) if shown == "skew" else chart.strong(of_case, look)
+    return chart.strong(of_case, look)
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:

@@ -1,4 +1,4 @@
-"""Time, speedup and efficiency by the number of ranks, and the spread of the times of the ranks in a round.
+"""Time, speedup and efficiency by the number of ranks.
 
 A rank is one process, with one GPU or on the host. The slowest rank gives the time of a round. Each number of ranks is a
 launch with its own rounds, so ratios of different numbers of ranks are not paired.
@@ -34,7 +34,7 @@ _SAME: Final = Estimate(1.0, 1.0, 1.0)
 _SCALING: Final = (
     *("workload", "variant", "title", "role", "kind", "rung", "precision", "config", "case", "scope", "cache", "gpus", "n"),
     *(*Estimate.names("median_ns"), "interval_kind", "flags", "flops", "size_rank", "size", "size_value", "series", "ranks"),
-    *(column for name in ("speedup", "efficiency", "skew") for column in Estimate.names(name)),
+    *(column for name in ("speedup", "efficiency") for column in Estimate.names(name)),
 )
 #: The columns of `shares`.
 _SHARES: Final = (
@@ -79,9 +79,7 @@ def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
         - `median_ns`: an estimate, the median over rounds of the slowest rank's time;
         - `ranks`: GPUs that worked together, or processes of a host variant; 1 where one process did all;
         - `speedup`: an estimate, the median of one rank over the median of these ranks; null where one rank has no samples;
-        - `efficiency`: an estimate, the speedup in percent of the number of ranks;
-        - `skew`: an estimate, in each round the largest time of a rank less the smallest, in percent of the largest; the median over
-          rounds. Null for one rank.
+        - `efficiency`: an estimate, the speedup in percent of the number of ranks.
 
         Empty where several ranks have no correct samples in this timing.
     """
@@ -96,7 +94,6 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     frame["ranks"] = frame["gpus"].astype(int).clip(lower=1)
     if not (frame["ranks"] > 1).any():
         return pd.DataFrame(columns=list(_SCALING))
-    frame = frame.merge(_skew(data, workload, timing), "left", _CELL)
     rows = records(frame)
     ones = {(row.variant, row.case): row for row in rows if row.ranks == 1}
     speedups = [_SAME if row.ranks == 1 else _ratio(joined, ones.get((row.variant, row.case)), row) for row in rows]
@@ -283,15 +280,6 @@ def _noise(joined: RunData, *rows: Cell) -> float:
     counts = {row.gpus for row in rows}
     same = {copy: rounds[copy] for copy in rounds if copy.gpus in counts}
     return CaseTimes(same, joined.hosts(first.workload)).noise(*(row.variant for row in rows))
-
-
-def _skew(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
-    """`skew` with its interval by `_CELL`, of the samples of several ranks."""
-    raw = in_timing(data.together, workload, timing)
-    raw = raw[raw["twin"] == 0].astype(dict.fromkeys(("variant", "config", "case"), str))
-    ends = raw.groupby([*_CELL, "round", "position"])["duration_ns"].agg(["min", "max"]).reset_index()
-    ends["value"] = 100 * (ends["max"] - ends["min"]) / ends["max"]
-    return _medians(ends, _CELL, "skew").drop(columns="n")
 
 
 def _medians(frame: pd.DataFrame, keys: list[str], name: str) -> pd.DataFrame:

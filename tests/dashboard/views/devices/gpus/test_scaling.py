@@ -1,4 +1,4 @@
-"""Several ranks' samples: time, speedup, efficiency, skew and shares worked out by hand, and the map of the best number."""
+"""Several ranks' samples: time, speedup, efficiency and shares worked out by hand, and the map of the best number."""
 
 import re
 from collections.abc import Sequence
@@ -92,20 +92,6 @@ def test_numbers_of_ranks_are_not_paired_by_round_since_each_is_a_launch_of_its_
     assert row["speedup_low"] < 1.8 and row["speedup_high"] > 2.2
 
 
-def test_skew_is_the_spread_of_a_rounds_ranks_over_the_largest() -> None:
-    """50 - 40 of 50 is 20 %, 40 - 10 of 40 is 75 %; one rank has none."""
-    together = ranked("v01_a", [40] * 6, [50] * 6) + ranked("v01_a", [10] * 6, [20] * 6, [30] * 6, [40] * 6)
-    rows = by_ranks(queries.scaling(scaled(samples("v01_a", HUNDRED), together), "w", COLD))
-    assert (rows[2]["skew"], rows[4]["skew"]) == (20, 75)
-    assert pd.isna(rows[1]["skew"])
-
-
-def test_skew_is_the_median_over_rounds_with_its_interval() -> None:
-    """0, 10, 20, 30, 40 and 50 % apart: 25 in the middle, and of six rounds the whole range."""
-    row = by_ranks(queries.scaling(scaled([], ranked("v01_a", [100, 90, 80, 70, 60, 50], HUNDRED)), "w", COLD))[2]
-    assert (row["skew"], row["skew_low"], row["skew_high"]) == (25, 0, 50)
-
-
 def test_a_process_alone_on_the_host_is_one_rank() -> None:
     view = Timing("operation", "hot")
     how = {"scope": "operation", "cache": "hot"}
@@ -183,27 +169,6 @@ def test_where_no_number_is_slower_the_map_says_that_all_are_tied() -> None:
     made = scaled(samples("v01_a", [98, 99, 100, 101, 102, 103]), two)
     chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), look(made))
     assert chart.title == "w, v01_a: 1 and 2 GPUs are tied at every size"
-
-
-def test_variants_whose_skew_is_the_same_stand_beside_each_other() -> None:
-    """Around 2 and 4, 0.03 of the span of 2 apart."""
-    together = [
-        row for name in ("v01_a", "v02_b") for count in (2, 4) for row in ranked(name, [40] * 6, *[[50] * 6] * (count - 1))
-    ]
-    made = scaled([], together)
-    chart = charts.skew(queries.scaling(made, "w", COLD), look(made))
-    assert [list(trace.x) for trace in chart.figure.data] == [pytest.approx([1.97, 3.97]), pytest.approx([2.03, 4.03])]
-
-
-def test_the_marks_of_many_variants_stay_nearest_to_their_number_and_inside() -> None:
-    names = [f"v{number:02d}_a" for number in range(1, 31)]
-    together = [row for name in names for count in (2, 3, 4) for row in ranked(name, *[[50] * 6] * count)]
-    made = scaled([], together)
-    figure = charts.skew(queries.scaling(made, "w", COLD), look(made)).figure
-    left, right = figure.layout.xaxis.range
-    for trace in figure.data:
-        assert [round(x) for x in trace.x] == [2, 3, 4]
-        assert left < min(trace.x) and max(trace.x) < right
 
 
 def test_within_the_noise_of_the_baseline_against_itself_two_numbers_are_tied() -> None:
