@@ -160,23 +160,9 @@ def test_keys_search_step_measure_and_zoom_and_a_drag_on_the_ruler_measures(page
 
 
 @pytest.mark.thorough
-def test_an_arrow_leads_from_the_launch_to_the_kernel_and_a_lane_is_pinned(page: "sync_api.Page", address: str) -> None:
+def test_an_arrow_leads_from_the_launch_to_the_kernel(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace&chosen=kernels-2")
     expect(drawn(page)).to_have_attribute("data-arrows", "1", timeout=PATIENCE_MS)
-    box = page.locator("canvas.lanes").bounding_box()
-    assert box is not None
-    before, first = number(page), pixels(page)
-    page.mouse.click(box["x"] + 40, box["y"] + STREAM_PX)
-    answered(page, before)
-    expect(page).to_have_url(re.compile("pinned=0"), timeout=PATIENCE_MS)
-    assert pixels(page) != first
-    # The heading of the pinned lanes stands above it; p puts the lane at the pointer back.
-    page.mouse.move(box["x"] + 300, box["y"] + STREAM_PX)
-    before = number(page)
-    page.keyboard.press("p")
-    answered(page, before)
-    expect(page).not_to_have_url(re.compile("pinned="), timeout=PATIENCE_MS)
-    assert pixels(page) == first
 
 
 @pytest.mark.thorough

@@ -326,7 +326,6 @@ def contents(
     """
     texts: dict[str, int] = {}
     drawn = []
-    places = {id(lane): place for place, lane in enumerate(lanes.lanes)}
     for shown in scene:
         lane, part = shown.lane, shown.detail
         called, notes = words(traces, lanes, shown)
@@ -335,7 +334,6 @@ def contents(
                 "group": lane.group,
                 "label": lane.label,
                 "kind": lane.kind,
-                "place": places[id(lane)],
                 "start": (lane.start[part.alone] - lanes.begin_ns).tolist(),
                 "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
                 "color": shown.alone_color.tolist(),
@@ -351,7 +349,7 @@ def contents(
                 "barLit": shown.bar_lit.astype(int).tolist(),
             }
         )
-    drawn += [_memory_lane(each, window, len(lanes.lanes) + number) for number, each in enumerate(memory)]
+    drawn += [_memory_lane(each, window) for each in memory]
     shorter = {name.removeprefix("void "): brief for name, brief in coloring.short.items()}
     return {
         "lanes": drawn,
@@ -370,12 +368,12 @@ def contents(
     }
 
 
-def _memory_lane(memory: MemoryInUse, window: Window, place: int) -> dict[str, Any]:
+def _memory_lane(memory: MemoryInUse, window: Window) -> dict[str, Any]:
     """Memory in use as a lane without events: the most of each bin."""
     lists = ("start", "end", "color", "lit", "row", "match", "name", "note", "bin", "busy", "count", "barColor", "barLit")
     label = f"memory ≤ {format_bytes(memory.most)}"
     used = memory.peaks(window.edges).tolist()
-    return {"group": memory.group, "label": label, "kind": "memory", "place": place, **{each: [] for each in lists}} | {
+    return {"group": memory.group, "label": label, "kind": "memory", **{each: [] for each in lists}} | {
         "used": used,
         "most": memory.most,
     }

@@ -16,15 +16,13 @@ from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.widgets import number
 from warpladder.dashboard.views.timeline import chart, collectives, query, selection
 from warpladder.dashboard.views.timeline.component import Act, timeline
-from warpladder.dashboard.views.timeline.selection import ChosenEvent, PatternError, Search, SearchHits
+from warpladder.dashboard.views.timeline.selection import ChosenEvent, Search, SearchHits
 from warpladder.dashboard.views.timeline.visible import VisibleWork, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
 from warpladder.data.arrays import NONE
 
 _KINDS: Final[Mapping[str, str]] = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
 _COLOR: Final = {"variant": "variant", "kernel": "kernel name"}
-#: The value of the query parameter `regex` for a search by a regular expression.
-_ON: Final = "1"
 #: Of more ranks, only the GPUs are shown at first, so that a collective fits on a screen.
 _MOST_WHOLE: Final = 3
 _TITLE_CHARACTERS: Final = 90
@@ -141,9 +139,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     of_collective = [ChosenEvent("kernels", row) for row in linked]
     launched = selection.launch_of(traces, chosen) if chosen else []
     memory = runs.share(run, memory_in_use, lanes.processes > 1) if any(lane.kind == "device" for lane in shown) else []
-    pinned = _pinned(run, len(lanes.lanes) + len(memory))
     shown = selection.with_chosen(traces, lanes, shown, chosen, [*of_collective, *launched])
-    shown = [lane for place, lane in enumerate(lanes.lanes) if place in pinned or lane in shown]
     window = query.window(begin, end, len(shown), st.session_state.get(_WIDTH, chart.PIXELS))
     scene = query.scene(traces, lanes, shown, window, coloring, lit)
     search = _search(run, shown)
@@ -151,13 +147,13 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
 
     def act(what: Act) -> None:
         _follow(run, lanes, what)
-        if what.step and what.search and what.search[0]:
-            _step(run, lanes, Search(*what.search, search.kinds), chosen, what)
+        if what.step and what.search:
+            _step(run, lanes, Search(what.search, search.kinds), chosen, what)
 
     data = chart.contents(scene, window, traces, lanes, coloring, look, matches, memory)
     span = selection.span_of(traces, lanes, shown, chosen, of_collective, launched)
     measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
-    answers = {"number": st.session_state.get(_NUMBER, 0), "chosen": span, "search": hits, "measure": measure, "pinned": pinned}
+    answers = {"number": st.session_state.get(_NUMBER, 0), "chosen": span, "search": hits, "measure": measure}
     timeline("timeline", data | answers, act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("The height of a bar is the busy share of its time.")
@@ -182,23 +178,16 @@ def _read_ahead(traces: Traces) -> None:
 
 def _search(run: store.Run, shown: Sequence[Lane]) -> Search:
     """The search of the URL, among the kinds of lanes that are shown."""
-    text, regex = state.text_of("search", run.run_id), state.text_of("regex", run.run_id)
-    if regex not in ("", _ON):
-        st.caption(plain(f"The link asks for regex {short(regex)}, which is not {_ON}; searching for a plain text."))
     kinds = tuple(kind for kind in _KINDS if any(lane.kind == kind for lane in shown))
-    return Search(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
+    return Search(state.text_of("search", run.run_id)[: selection.MOST_CHARACTERS], kinds)
 
 
 def _search_hits(run: store.Run, lanes: Lanes, search: Search, window: query.Window, chosen: ChosenEvent | None) -> SearchHits:
-    empty = SearchHits(text=search.text, regex=search.regex, total=0, place=-1, marks=[], error="")
     if not search.text:
-        return empty
-    try:
-        hits = runs.share(run, selection.hits, lanes, search)
-    except PatternError as error:
-        return {**empty, "error": str(error)}
+        return SearchHits(text="", total=0, place=-1, marks=[])
+    hits = runs.share(run, selection.hits, lanes, search)
     place = selection.place_of(runs.load(run).traces, lanes, hits, chosen)
-    return {**empty, "total": len(hits), "place": place, "marks": hits.bins(window.edges).tolist()}
+    return SearchHits(text=search.text, total=len(hits), place=place, marks=hits.bins(window.edges).tolist())
 
 
 def _span(run: store.Run, lanes: Lanes, name: str, what: str, instead: str = "") -> tuple[int, int] | None:
@@ -208,13 +197,6 @@ def _span(run: store.Run, lanes: Lanes, name: str, what: str, instead: str = "")
     if address and span is None:
         st.caption(plain(f"The link asks for the {what} {short(address)}, which is not in this trace{instead}."))
     return span
-
-
-def _pinned(run: store.Run, count: int) -> list[int]:
-    """The places of the lanes that the URL pins; those of memory in use come after those of `Lanes`."""
-    address = state.text_of("pinned", run.run_id)
-    places = [int(place) for place in address.split("-") if place.isdecimal() and len(place) < 10]
-    return sorted({place for place in places if place < count})
 
 
 def _parse_span(lanes: Lanes, span: str) -> tuple[int, int] | None:
@@ -238,11 +220,8 @@ def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
     if act.measure is not None:
         first, last = max(act.measure[0], 0), min(act.measure[1], length)
         state.set_text("measure", run.run_id, f"{first}-{last}" if first < last else "")
-    if act.pinned is not None:
-        state.set_text("pinned", run.run_id, "-".join(map(str, act.pinned)))
     if act.search is not None:
-        state.set_text("search", run.run_id, act.search[0])
-        state.set_text("regex", run.run_id, _ON if act.search[1] else "")
+        state.set_text("search", run.run_id, act.search)
     if act.pick is not None:
         kind, row = act.pick
         lane = next((lane for lane in lanes.lanes if lane.kind == kind), None)
@@ -259,10 +238,7 @@ def _step(run: store.Run, lanes: Lanes, search: Search, chosen: ChosenEvent | No
     traces, (begin, end) = runs.load(run).traces, (lanes.begin_ns + time for time in act.window)
     if begin >= end:
         return
-    try:
-        hit = selection.step(traces, lanes, runs.share(run, selection.hits, lanes, search), chosen, (begin, end), act.step)
-    except PatternError:
-        return  # the search box says so
+    hit = selection.step(traces, lanes, runs.share(run, selection.hits, lanes, search), chosen, (begin, end), act.step)
     if hit is not None:
         state.set_text("chosen", run.run_id, str(hit))
         begin, end = selection.window_on(lanes, (begin, end), *selection.span(traces, hit, lanes.end_ns))
@@ -341,7 +317,6 @@ def _choose_kernel(run: store.Run, table: pd.DataFrame) -> None:
 
     def search_for(row: int) -> None:
         state.set_text("search", run.run_id, str(table["full_name"].iloc[row])[: selection.MOST_CHARACTERS])
-        state.set_text("regex", run.run_id, "")
 
     options = {"column_config": _OF_KERNELS, "height": widgets.height(table, 7, 300)}
     widgets.table_to_choose(table, "kernels of the span", search_for, **options)

@@ -16,7 +16,6 @@ from warpladder.dashboard.trace.ranges import parents
 from warpladder.dashboard.views.timeline.query import NAME, OPERATIONS, Highlight, by_table, ranges_of, text_of
 from warpladder.data.arrays import NONE, Bools, Int64s, Intervals, lookup, union_lengths
 from warpladder.data.nesting import nearest
-from warpladder.errors import Error
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
 _WHAT: Final = {
@@ -341,22 +340,16 @@ _ROOM: Final = 100
 _LEAST_NS: Final = 1_000
 
 
-class PatternError(Error):
-    """A pattern that is no regular expression. Its message has the reason in one line."""
-
-
 @dataclass(frozen=True)
 class Search:
     """A search for names.
 
     Attributes:
         text: a part of the name, in any case; empty for no search.
-        regex: whether the text is a regular expression, in the syntax of RE2.
         kinds: the kinds of lanes to search in.
     """
 
     text: str
-    regex: bool
     kinds: tuple[str, ...]
 
 
@@ -387,28 +380,21 @@ class SearchHits(TypedDict):
 
     Attributes:
         text: the text that was searched for.
-        regex: whether the text is a regular expression.
         total: number of hits.
         place: the place of the chosen event among the hits, from 0; -1 where it is not a hit.
         marks: the bins of the window in which hits start.
-        error: why the text is no regular expression; empty for a valid text.
     """
 
     text: str
-    regex: bool
     total: int
     place: int
     marks: list[int]
-    error: str
 
 
 def hits(traces: Traces, lanes: Lanes, search: Search) -> Hits:
     """The events that have a lane and whose name matches. Kernels match with their full names.
 
     Each distinct name is compared once. Each event then takes one look-up.
-
-    Raises:
-        PatternError: the text is no regular expression.
     """
     parts: list[tuple[Int64s, Int32s, Int32s]] = []
     masks = _masks(traces, search) if search.text else {}
@@ -493,12 +479,7 @@ def _masks(traces: Traces, search: Search) -> dict[str, Bools]:
 
 
 def _match(names: pa.Array, search: Search) -> Bools:
-    match = pc.match_substring_regex if search.regex else pc.match_substring
-    try:
-        matched = match(names, search.text, ignore_case=True)
-    except pa.ArrowInvalid as error:
-        # The reason of RE2, such as `missing ): (gemm`.
-        raise PatternError(" ".join(str(error).split("Invalid regular expression:", 1)[-1].split())) from error
+    matched = pc.match_substring(names, search.text, ignore_case=True)
     mask: Bools = np.array(matched.to_numpy(zero_copy_only=False), dtype=bool)
     return mask
 

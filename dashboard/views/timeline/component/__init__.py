@@ -15,7 +15,6 @@ from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS
 
 _HERE: Final = Path(__file__).resolve().parent
 _MOST_STEPS: Final = 1_000
-_MOST_PINNED, _MOST_PLACE = 50, 1 << 20
 _FILES: Final = ("figures.js", "search.js", "measure.js", "keys.js", "gestures.js", "timeline.js", "timeline.css")
 #: Keys and gestures by what they do, for the help of the page.
 KEYS: Final = (
@@ -23,7 +22,6 @@ KEYS: Final = (
     ("n  N", "next and previous hit"),
     ("click", "choose an event and what belongs to it; on a bar, zoom in"),
     ("f  or double click", "zoom to the event; a double click beside events shows the whole trace"),
-    ("p, or click on its name", "pin the lane at the top, or put it back"),
     ("m", "measure the chosen event; again to remove the measure"),
     ("drag on the ruler, Shift+drag", "measure a span of time; the ends of a span can be dragged"),
     ("w  s  or wheel, +  −", "zoom in and out at the pointer"),
@@ -38,7 +36,6 @@ _HTML: Final = f"""
     <div class="search" role="search">
       <input class="text" type="search" maxlength="{MOST_CHARACTERS}" placeholder="Search kernels, ranges, calls" spellcheck="false"
         autocomplete="off" aria-label="Search names" title="Names of kernels, ranges, API calls and copies (/)">
-      <button class="regex" aria-pressed="false" aria-label="Regular expression" title="Regular expression">.*</button>
       <button class="previous" aria-label="Previous hit" title="Previous hit (N, Shift+Enter)">‹</button>
       <button class="next" aria-label="Next hit" title="Next hit (n, Enter)">›</button>
       <span class="count" role="status"></span>
@@ -68,20 +65,18 @@ class Act:
         window: start and end, in nanoseconds from the start of the trace.
         pixels: width of the lanes.
         pick: kind of lane and row of the clicked event; `("", -1)` for a click outside of all events; None without a click.
-        search: the text in the search box, and whether it is a regular expression; None where it stays as it was.
+        search: the text in the search box; None where it stays as it was.
         step: how many hits of the search to go on, or back where negative; 0 for none.
         measure: start and end of the measured span, as in `window`; equal for none. None where it stays as it was.
-        pinned: places of the lanes that stay at the top. None where they stay as they were.
     """
 
     number: int
     window: tuple[int, int]
     pixels: int
     pick: tuple[str, int] | None
-    search: tuple[str, bool] | None = None
+    search: str | None = None
     step: int = 0
     measure: tuple[int, int] | None = None
-    pinned: tuple[int, ...] | None = None
 
 
 def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None:
@@ -93,8 +88,7 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
             - `number`: the number of the act that this answers; 0 for none;
             - `chosen`: the chosen event, or None. Events that do not belong to it are drawn faint;
             - `search`: what the search found;
-            - `measure`: start and end of the measured span, or None;
-            - `pinned`: the places of the lanes that stay at the top.
+            - `measure`: start and end of the measured span, or None.
         act: called before the next rerun of the page's fragment.
     """
 
@@ -109,18 +103,15 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
 def parse(sent: Any) -> Act | None:
     """The act that the browser sent; None for anything else, because data from the browser is not trusted."""
     try:
-        pick, search, measure, pinned = sent["pick"], sent.get("search"), sent.get("measure"), sent.get("pinned")
+        pick, search, measure = sent["pick"], sent.get("search"), sent.get("measure")
         return Act(
             int(sent["number"]),
             _pair(sent["window"]),
             min(max(int(sent["pixels"]), 1), 8000),
             None if pick is None else (str(pick[0]), int(pick[1])),
-            None if search is None else (_text(search[0]), bool(search[1])),
+            None if search is None else _text(search),
             min(max(int(sent.get("step", 0)), -_MOST_STEPS), _MOST_STEPS),
             None if measure is None else _pair(measure),
-            None
-            if pinned is None
-            else tuple(sorted({min(max(int(place), 0), _MOST_PLACE) for place in pinned[:_MOST_PINNED]})),
         )
     except (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowError):
         return None

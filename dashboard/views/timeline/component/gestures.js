@@ -25,7 +25,6 @@ const GESTURES = {
     });
     canvas.addEventListener("pointermove", (event) => {
       this.pointed = this.at(event);
-      this.pointedY = event.clientY;
       if (this.measure.drag) this.measure.dragged(event);
       else if (this.drag) this.dragged(event);
       else this.hover(event);
@@ -45,7 +44,7 @@ const GESTURES = {
       this.measure.end();
     });
     canvas.addEventListener("pointerleave", () => {
-      this.pointed = this.pointedY = undefined;
+      this.pointed = undefined;
       this.point(undefined);
       this.hideTip();
     });
@@ -56,7 +55,6 @@ const GESTURES = {
     this.root.querySelector(".in").onclick = () => this.zoom(0.5);
     this.root.querySelector(".out").onclick = () => this.zoom(2);
     this.root.querySelector(".fit").onclick = () => this.fit();
-    this.scroll.addEventListener("scroll", () => this.pinned.size && this.draw());
     new ResizeObserver(() => {
       if (!this.data || this.root.clientWidth === this.outer) return;
       this.layout();
@@ -87,12 +85,9 @@ const GESTURES = {
   clicked(event) {
     const { row, hit } = this.find(event);
     if (row && row.heading !== undefined) {
-      if (row.pin !== undefined) return;
       if (!this.folded.delete(row.heading)) this.folded.add(row.heading);
       this.layout();
       this.draw();
-    } else if (row && this.pixel(event) < LABELS_PX) {
-      this.pin(row.lane);
     } else if (hit && hit.event !== undefined) {
       this.pick(row.lane, hit.event);
     } else if (hit) {
@@ -126,15 +121,9 @@ const GESTURES = {
     this.move(from - 10 * (to - from), to + 10 * (to - from));
   },
 
-  // Pinned rows come first among the rows, and cover others.
   rowAt({ clientY }) {
     const y = clientY - this.lanes.getBoundingClientRect().top;
-    this.placePins();
     return this.rows.find((each) => y >= each.top && y < each.top + each.height);
-  },
-
-  lanePointed() {
-    return this.pointedY === undefined ? undefined : this.rowAt({ clientY: this.pointedY })?.lane;
   },
 
   find(event) {
@@ -161,13 +150,12 @@ const GESTURES = {
   hover(event) {
     const { row, hit, time } = this.find(event);
     const onName = row?.lane && this.pixel(event) < LABELS_PX;
-    this.lanes.style.cursor = row && (row.heading !== undefined || hit || onName) ? "pointer" : "";
+    this.lanes.style.cursor = row && (row.heading !== undefined || hit) ? "pointer" : "";
     this.point(hit && hit.event !== undefined ? row.lane.match[hit.event] : undefined);
     if (!hit && !onName && time === undefined) return this.hideTip();
     const { lane } = row;
-    const does = this.pinned.has(lane.place) ? "Click to put the lane back." : "Click to pin the lane at the top.";
     const ofEvent = () => (time !== undefined ? this.memoryLines(lane, time) : hit.event === undefined ? this.barLines(lane, hit.bar) : this.eventLines(lane, hit.event));
-    const lines = onName ? [`${lane.group} · ${lane.label}`, does] : ofEvent();
+    const lines = onName ? [`${lane.group} · ${lane.label}`] : ofEvent();
     this.tip.replaceChildren(...lines.filter(Boolean).map((line) => {
       const element = document.createElement("div");
       element.textContent = line;

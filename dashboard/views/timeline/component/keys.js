@@ -11,7 +11,7 @@ class Keys {
     this.button = timeline.root.querySelector(".keys");
     this.button.onclick = () => this.toggle();
     this.anywhere = {
-      "/": () => search.open(), n: () => search.step(1), N: () => search.step(-1), m: () => measure.mark(), p: () => timeline.pin(timeline.lanePointed() || timeline.data.lanes[timeline.data.chosen?.lane]),
+      "/": () => search.open(), n: () => search.step(1), N: () => search.step(-1), m: () => measure.mark(),
       f: () => timeline.focus(), w: () => timeline.zoom(FACTOR, timeline.pointed), s: () => timeline.zoom(1 / FACTOR, timeline.pointed),
       a: () => timeline.pan(-STEP), d: () => timeline.pan(STEP), "?": () => this.toggle(),
     };

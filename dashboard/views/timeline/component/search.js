@@ -5,19 +5,15 @@ const TYPED_MS = 250;
 class Search {
   constructor(timeline) {
     this.timeline = timeline;
-    for (const name of ["text", "regex", "previous", "next", "count"]) this[name] = timeline.root.querySelector(`.search .${name}`);
+    for (const name of ["text", "previous", "next", "count"]) this[name] = timeline.root.querySelector(`.search .${name}`);
     this.text.addEventListener("input", () => this.typed());
     this.text.addEventListener("keydown", (event) => this.key(event));
-    this.regex.onclick = () => {
-      this.press(this.regex.ariaPressed !== "true");
-      this.typed(0);
-    };
     this.next.onclick = () => this.step(1);
     this.previous.onclick = () => this.step(-1);
   }
 
   get wanted() {
-    return [this.text.value, this.regex.ariaPressed === "true"];
+    return this.text.value;
   }
 
   open() {
@@ -25,16 +21,12 @@ class Search {
     this.text.select();
   }
 
-  press(on) {
-    this.regex.ariaPressed = String(on);
-  }
-
-  typed(quiet = TYPED_MS) {
+  typed() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.timer = null;
       this.timeline.ask();
-    }, quiet);
+    }, TYPED_MS);
     this.count.textContent = this.text.value ? "…" : "";
   }
 
@@ -59,19 +51,13 @@ class Search {
   }
 
   // An answer of the server. What was typed since it was asked stays.
-  take({ text, regex, total, place, error }) {
+  take({ text, total, place }) {
     if (this.timer) return;
-    if (!this.timeline.root.getRootNode().activeElement?.matches(".search .text")) {
-      this.text.value = text;
-      this.press(regex);
-    }
-    const [typed, pattern] = this.wanted;
-    if (typed.trim() !== text.trim() || pattern !== regex) return;
+    if (!this.timeline.root.getRootNode().activeElement?.matches(".search .text")) this.text.value = text;
+    if (this.wanted.trim() !== text.trim()) return;
     const hits = `${total.toLocaleString("en")} ${total === 1 ? "hit" : "hits"}`;
     const found = total && place >= 0 ? `${(place + 1).toLocaleString("en")} of ${total.toLocaleString("en")}` : hits;
-    this.count.textContent = !text ? "" : error ? `no pattern: ${error}` : total ? found : "no hits";
-    this.count.title = error ? `The text is no regular expression: ${error}` : "";
-    this.count.classList.toggle("bad", Boolean(error));
+    this.count.textContent = !text ? "" : total ? found : "no hits";
     this.next.disabled = this.previous.disabled = Boolean(text) && !total;
   }
 }

@@ -14,7 +14,6 @@ const DOUBLE_MS = 200;
 const FAINT = 0.16;
 const MARK_PX = 4;
 const ARROW_PX = 6;
-const PINNED = "Pinned";
 const MARK = "#e69f00";
 
 const drawn = new WeakMap();
@@ -34,7 +33,6 @@ class Timeline {
     this.root = root.querySelector(".timeline");
     for (const name of ["axis", "lanes", "scroll", "tip", "legend", "span"]) this[name] = this.root.querySelector(`.${name}`);
     this.folded = new Set();
-    this.pinned = new Set();
     this.number = Date.now();
     this.waiting = false;
     this.steps = 0;
@@ -61,7 +59,6 @@ class Timeline {
     if (this.whole && (this.whole.length !== data.length || this.shape(this.whole) !== this.shape(data))) this.whole = null;
     if (!this.waiting && !this.measure.drag && !this.moved) {
       this.measure.span = data.measure;
-      this.pinned = new Set(data.pinned);
     }
     this.search.take(data.search);
     this.keys.listen();
@@ -110,9 +107,9 @@ class Timeline {
     if (step) this.focused = "chosen";
     this.number += 1;
     this.asked = [Math.floor(this.view[0]), Math.ceil(this.view[1])];
-    const [window, pixels, pinned] = [this.asked, Math.round(this.width), [...this.pinned]];
+    const [window, pixels] = [this.asked, Math.round(this.width)];
     this.send({
-      number: this.number, window, pixels, pick, step, pinned, search: this.search.wanted, measure: this.measure.span || [0, 0],
+      number: this.number, window, pixels, pick, step, search: this.search.wanted, measure: this.measure.span || [0, 0],
     });
   }
 
@@ -155,16 +152,6 @@ class Timeline {
     if (span) this.zoomTo(...span);
   }
 
-  // Keep a lane at the top, or put it back.
-  pin(lane) {
-    if (!lane) return;
-    if (!this.pinned.delete(lane.place)) this.pinned.add(lane.place);
-    this.hideTip();
-    this.layout();
-    this.draw();
-    this.ask();
-  }
-
   drop() {
     this.measure.span = null;
     this.draw();
@@ -177,9 +164,8 @@ class Timeline {
     if (!lane) return;
     if (this.folded.delete(lane.group)) this.layout();
     const row = this.rows.find((each) => each.lane === lane);
-    if (row.pin !== undefined) return;
     const { scrollTop, clientHeight } = this.scroll;
-    if (row.top < scrollTop + this.pinnedPx) this.scroll.scrollTop = row.top - HEADING_PX - this.pinnedPx;
+    if (row.top < scrollTop) this.scroll.scrollTop = row.top - HEADING_PX;
     else if (row.top + row.height > scrollTop + clientHeight) this.scroll.scrollTop = row.top + row.height - clientHeight;
   }
 
@@ -189,18 +175,7 @@ class Timeline {
     this.outer = this.root.clientWidth;
     this.rows = [];
     let [top, group] = [0, null];
-    const pinned = this.data.lanes.filter((lane) => this.pinned.has(lane.place));
-    if (pinned.length) {
-      this.rows.push({ heading: PINNED, pin: top, height: HEADING_PX });
-      top += HEADING_PX;
-    }
-    for (const lane of pinned) {
-      this.rows.push({ lane, pin: top, height: LANE_PX[lane.kind] });
-      top += LANE_PX[lane.kind] + GAP_PX;
-    }
-    this.pinnedPx = top;
     for (const lane of this.inOrder()) {
-      if (pinned.includes(lane)) continue;
       if (lane.group !== group) {
         group = lane.group;
         this.rows.push({ heading: group, top, height: HEADING_PX });
@@ -236,11 +211,6 @@ class Timeline {
     return ordered;
   }
 
-  // Pinned rows stay where they are while the others scroll.
-  placePins() {
-    for (const row of this.rows) if (row.pin !== undefined) row.top = row.pin + this.scroll.scrollTop;
-  }
-
   x(time) {
     return LABELS_PX + ((time - this.view[0]) / (this.view[1] - this.view[0])) * this.width;
   }
@@ -253,7 +223,6 @@ class Timeline {
 
   draw() {
     const context = this.lanes.getContext("2d");
-    this.placePins();
     context.clearRect(0, 0, this.lanes.width, this.height);
     context.font = this.font;
     context.textBaseline = "middle";
@@ -296,13 +265,10 @@ class Timeline {
 
   drawLanes(context, data) {
     const lanes = new Map(data.lanes.map((lane) => [`${lane.group}\n${lane.kind}\n${lane.label}`, lane]));
-    const paint = (row) => {
+    this.rows.forEach((row) => {
       const lane = row.lane && lanes.get(`${row.lane.group}\n${row.lane.kind}\n${row.lane.label}`);
       if (lane) this.drawLane(context, data, lane, row);
-    };
-    this.rows.filter((row) => row.pin === undefined).forEach(paint);
-    context.clearRect(0, this.scroll.scrollTop, LABELS_PX + this.width + 6, this.pinnedPx);
-    this.rows.filter((row) => row.pin !== undefined).forEach(paint);
+    });
   }
 
   // A step a bin, whose height is the most memory in use over that of the whole trace.
@@ -424,15 +390,8 @@ class Timeline {
   }
 
   drawLabels(context) {
-    const { tones } = this.data;
     context.clearRect(0, 0, LABELS_PX - 1, this.height);
-    const pinned = this.rows.filter((row) => row.pin !== undefined);
-    this.rows.filter((row) => row.pin === undefined).forEach((row) => this.drawLabel(context, row));
-    context.clearRect(0, this.scroll.scrollTop, LABELS_PX - 1, this.pinnedPx);
-    pinned.forEach((row) => this.drawLabel(context, row));
-    if (!pinned.length) return;
-    context.fillStyle = tones.muted;
-    context.fillRect(0, this.scroll.scrollTop + this.pinnedPx - 1, LABELS_PX + this.width, 1);
+    this.rows.forEach((row) => this.drawLabel(context, row));
   }
 
   drawLabel(context, row) {
@@ -440,14 +399,12 @@ class Timeline {
     if (row.heading !== undefined) {
       context.fillStyle = tones.text;
       context.font = `600 ${this.font}`;
-      const sign = row.pin !== undefined ? "●" : this.folded.has(row.heading) ? "▸" : "▾";
+      const sign = this.folded.has(row.heading) ? "▸" : "▾";
       context.fillText(`${sign} ${row.heading}`, 2, row.top + row.height / 2 + 1);
       context.font = this.font;
     } else {
-      const { group, label } = row.lane;
       context.fillStyle = tones.muted;
-      const name = row.pin !== undefined ? `${label} · ${group}` : label;
-      context.fillText(fitted(name, LABELS_PX - 22), 14, row.top + row.height / 2 + 0.5);
+      context.fillText(fitted(row.lane.label, LABELS_PX - 22), 14, row.top + row.height / 2 + 0.5);
     }
   }
 
