@@ -463,9 +463,10 @@ def table_to_choose(frame: pd.DataFrame, name: str, choose: Callable[[int], None
     table(frame, key=key, on_select=chosen, selection_mode="single-row", **options)
 
 
-def save_csv(label: str, frame: pd.DataFrame, file: str, key: str) -> None:
-    """A button that saves a table."""
-    st.download_button(label, partial(tables.csv, frame), file, "text/csv", key=key, type="tertiary", on_click="ignore")
+def save_csv(label: str, table: pd.DataFrame | Callable[[], pd.DataFrame], file: str, key: str) -> None:
+    """A button that saves a table, which may be made when the button is pressed."""
+    write = lambda: tables.csv(table() if callable(table) else table)  # noqa: E731
+    st.download_button(label, write, file, "text/csv", key=key, type="tertiary", on_click="ignore")
 
 
 def downloads(name: str, chart: Callable[[], Chart]) -> None:

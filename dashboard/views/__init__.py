@@ -86,7 +86,7 @@ EXPORTED: Final[Mapping[str, tuple[Section, ...]]] = {
     "counters": _sections("why.counters"),
     "occupancy": _sections("why.occupancy"),
     "code": _sections("why.machine_code"),
-    "trace": _sections("time.operators", "time.calls", "timeline", "time.transfers"),
+    "trace": _sections("time.operators", "time.calls", "time.transfers"),
     "job": _sections("ranks", "ranks.stragglers", "ranks.job_kernels", "ranks.collectives", "ranks.critical_path"),
 }
 #: Addresses that are no page -> the page and the section that they lead to: those of sections, and of pages of earlier versions.

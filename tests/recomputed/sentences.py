@@ -77,19 +77,6 @@ def _trust(run: Shipped, shown: Shown) -> Found:
         yield match[2], Written(50 * (high - low) / median)
 
 
-def _timeline(run: Shipped, shown: Shown) -> Found:
-    if match := re.match(
-        r"(?P<lane>.*GPU \d+ · stream \d+), the busiest stream, works (?P<percent>[\d.]+) % of (?P<span>[\d.]+ \S+)",
-        shown.title,
-    ):
-        lane = traces._lane(run, {"lane": match["lane"]})
-        span = traces.end_ns(run) - traces.begin_ns(run)
-        yield match["span"], Written(span)
-        # Work that overlaps within a stream is in another lane.
-        if f"{match['lane']} (2)" not in set(shown.frame["lane"]):
-            yield match["percent"], Written(100 * of.union_ns(lane["start_ns"], lane["end_ns"]) / span)
-
-
 def _calls(run: Shipped, shown: Shown) -> Found:
     if match := re.match(
         r"(?P<few>\d+) of (?P<all>\d+) .* makes? up (?P<percent>[\d.]+) %: .*?(?: (?P<first>[\d.]+) %)?$", shown.title
@@ -178,7 +165,7 @@ def _counters(run: Shipped, shown: Shown) -> Found:
 
 
 _OF: Final[Mapping[str, Callable[[Shipped, Shown], Found]]] = {
-    "ladder": _ladder, "sizes": _sizes, "roofline": _roofline, "trust": _trust, "timeline": _timeline,
+    "ladder": _ladder, "sizes": _sizes, "roofline": _roofline, "trust": _trust,
     "calls": _calls, "transfers": _transfers, "gpus": _gpus, "counters": _counters,
 }  # fmt: skip
 

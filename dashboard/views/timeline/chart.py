@@ -1,18 +1,16 @@
-"""The timeline of a trace as a figure, and the colours and words that it shares with the canvas of the page."""
+"""The contents of a timeline for the canvas of the page, with its colours and words, and its data as a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate
-from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.numbers import format_bytes, format_rate
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, MemoryInUse, build
-from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
+from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes, MemoryInUse
+from warpladder.dashboard.ui.template import Look, palette
 from warpladder.dashboard.ui.text import apart
-from warpladder.dashboard.views.timeline import query
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
 from warpladder.data.arrays import NONE, Int64s
 
@@ -24,10 +22,7 @@ _QUIET: Final = {
 }
 #: Width of the lanes in pixels until the browser has sent its own.
 PIXELS: Final = 1000
-_LANE_PX: Final = 24
-_MOST_LANES: Final = 24
 _LEGEND: Final = 10
-_LEGEND_COLUMNS: Final = 4
 _LEGEND_CHARACTERS: Final = 24
 
 
@@ -134,105 +129,10 @@ def _lines(row: dict[Any, Any], duration_ns: int) -> list[str]:
     return lines
 
 
-def timeline(
-    scene: Sequence[LaneInWindow],
-    window: Window,
-    traces: Traces,
-    lanes: Lanes,
-    coloring: Coloring,
-    look: Look,
-    left_out: int = 0,
-) -> Chart:
-    """The lanes of a window. Each colour is one set of polygons, because Plotly takes seconds for thousands of bars.
-
-    Args:
-        scene: not empty; at most the first 24 lanes are drawn.
-        left_out: lanes of the trace that are not in the scene.
-    """
-    drawn = scene[:_MOST_LANES]
-    in_legend, entries = legend(drawn, coloring, look), _entries(coloring, look)
-    below_px = 52 + 22 * -(-len(in_legend) // _LEGEND_COLUMNS)
-    figure = blank(look.theme, _LANE_PX * len(drawn) + below_px + 16)
-    palette_, labels = colors(coloring.swatches, look), _legend_names(coloring, look)
-    shapes = _polygons(drawn, window, lanes.begin_ns, entries)
-    hatches = dict(zip(in_legend, patterns([palette_[color] for color in in_legend]), strict=True))
-    for color in sorted(shapes, key=lambda each: -each):
-        xs, ys = shapes[color]
-        figure.add_scatter(
-            x=xs,
-            y=ys,
-            mode="lines",
-            fill="toself",
-            fillcolor=palette_[color],
-            fillpattern={
-                "shape": hatches.get(color, ""),
-                "fillmode": "overlay",
-                "fgcolor": look.tones.paper,
-                "size": 5,
-                "solidity": 0.25,
-            },
-            line={"color": palette_[color], "width": 0.4},
-            hoverinfo="skip",
-            name=text(labels[color]),
-            showlegend=color in in_legend,
-            legendrank=in_legend.index(color) if color in in_legend else None,
-        )
-    names = [text(_title(shown.lane)) for shown in drawn]
-    name_rows(figure, names, look, range=[len(drawn) - 0.4, -0.6], zeroline=False, tickfont_size=11)
-    begin, end = window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns
-    figure.update_xaxes(range=[begin, end], title_text="time from the start of the trace", **_ticks(begin, end))
-    # Below the axis, because an exported figure has its title and its note above the lanes.
-    place = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "xref": "container", "x": 0.01}
-    width = {"entrywidthmode": "fraction", "entrywidth": 0.96 / _LEGEND_COLUMNS}
-    figure.update_layout(margin={"b": below_px, "t": 8}, legend={**place, **width})
-    missing = left_out + len(scene) - len(drawn)
-    more = f" {missing} further lanes are left out." if missing else ""
-    more += (
-        f" {lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn." if lanes.too_deep else ""
-    )
-    title = _answer(scene, window)
-    note = look.note(
-        f"each event is drawn at its time on the trace's clock. Events shorter than "
-        f"{format_duration(max((end - begin) // window.bins, 1))} share a bar, whose height is the busy share of its "
-        f"time.{more}"
-    )
-    return Chart("timeline", title, figure, table(scene, window, traces, lanes, coloring, look), note)
-
-
-def _polygons(
-    drawn: Sequence[LaneInWindow], window: Window, origin_ns: int, entries: Sequence[int]
-) -> dict[int, tuple[list[Any], list[Any]]]:
-    """The rectangles of all lanes by colour, as the corners of one set of polygons for each."""
-    shapes: dict[int, tuple[list[Any], list[Any]]] = {}
-    for place, shown in enumerate(drawn):
-        for color, left, right, height in _rectangles(shown, window, origin_ns):
-            xs, ys = shapes.setdefault(entries[color], ([], []))
-            bottom = place + 0.42
-            xs += [left, right, right, left, None]
-            ys += [bottom, bottom, bottom - 0.84 * height, bottom - 0.84 * height, None]
-    return shapes
-
-
-def whole_trace(data: RunData, look: Look) -> Chart:
-    """The whole trace of a run, as its page shows it at first.
-
-    Raises:
-        ValueError: the run has no trace.
-    """
-    lanes = build(data.traces)
-    if lanes is None:
-        raise ValueError("the run has no trace")
-    shown = lanes.busiest()
-    coloring = query.coloring(data.traces, lanes, "kernel" if query.variants(data.traces).empty else "variant")
-    window = query.window(lanes.begin_ns, lanes.end_ns, len(shown), PIXELS)
-    scene = query.scene(data.traces, lanes, shown, window, coloring)
-    return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))
-
-
 def table(
     scene: Sequence[LaneInWindow], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look
 ) -> pd.DataFrame:
-    """The data of the figure: one row for each event that is drawn alone, and one for each bar.
+    """The data of the timeline: one row for each event that is drawn alone, and one for each bar.
 
     Times are from the start of the trace.
     """
@@ -257,44 +157,6 @@ def table(
         both["color"] = labels[np.concatenate([shown.alone_color, shown.bar_color])]
         parts.append(both.sort_values("start_ns"))
     return pd.concat(parts, ignore_index=True)
-
-
-def _rectangles(shown: LaneInWindow, window: Window, origin_ns: int) -> list[tuple[int, int, int, float]]:
-    """Colour, left, right and height of each rectangle of a lane. Left and right are from the origin, and cut to the window."""
-    lane, part, edges = shown.lane, shown.detail, window.edges
-    least = max((window.end_ns - window.begin_ns) // (2 * window.bins), 1)
-    start, end = lane.start[part.alone], lane.end(part.alone)
-    left = np.clip(start, window.begin_ns, window.end_ns)
-    right = np.clip(np.maximum(end, start + least), window.begin_ns, window.end_ns)
-    rectangles = [
-        (int(c), int(a) - origin_ns, int(b) - origin_ns, 1.0) for c, a, b in zip(shown.alone_color, left, right, strict=True)
-    ]
-    share = part.busy_ns / (edges[part.bin + 1] - edges[part.bin])
-    bars = zip(shown.bar_color, edges[part.bin], edges[part.bin + 1], np.maximum(share, 0.06), strict=True)
-    return rectangles + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
-
-
-def _answer(scene: Sequence[LaneInWindow], window: Window) -> str:
-    """The busy share of the busiest stream in the window; the length of the window where no stream is shown."""
-    span = window.end_ns - window.begin_ns
-    edges = np.array([window.begin_ns, window.end_ns])
-    busy = {shown.lane: int(np.diff(shown.lane.covered_until(edges))[0]) for shown in scene if shown.lane.kind == "device"}
-    if not busy:
-        return f"{format_duration(span)} of the trace"
-    lane = max(busy, key=lambda each: busy[each])
-    return f"{_title(lane)}, the busiest stream, works {format_percent(100 * busy[lane] / span)} of {format_duration(span)}"
-
-
-def _ticks(begin: int, end: int) -> dict[str, Any]:
-    """Ticks that count from the start of the trace, or from the left end of the window where the start is far away."""
-    if begin == 0 or (end - begin) * 50 > begin:
-        return dict(ticks(begin, end, format_duration, logarithmic=False))
-    steps = ticks(0, end - begin, format_duration, logarithmic=False)
-    return {
-        **steps,
-        "tickvals": [begin + value for value in steps["tickvals"]],
-        "ticktext": [f"+{each}" for each in steps["ticktext"]],
-    }
 
 
 def _title(lane: Lane) -> str:
@@ -385,9 +247,3 @@ def _matches(lane: Lane, rows: Int32s, matches: Int64s) -> list[int]:
         return []
     found = np.append(matches, NONE)[np.minimum(rows, len(matches))]
     return found.tolist() if (found != NONE).any() else []
-
-
-def charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """The whole trace."""
-    if data.traces:
-        yield whole_trace(data, look)

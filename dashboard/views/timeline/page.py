@@ -1,6 +1,7 @@
 """Timeline: the events of every stream and thread, from the whole trace down to nanoseconds."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -79,7 +80,7 @@ def draw(run: store.Run) -> None:
         st.caption(
             f"{lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn, found or counted."
         )
-    _draw(run, lanes, shown, left_out, color_by)
+    _draw(run, lanes, shown, color_by)
 
 
 def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, query.ColorBy]:
@@ -119,7 +120,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, query.ColorB
 
 
 @st.fragment
-def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, color_by: query.ColorBy) -> None:
+def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], color_by: query.ColorBy) -> None:
     """Draw the canvas and the tables below it. Only this fragment is drawn again while a user pans, zooms and searches."""
     traces = runs.load(run).traces
     # Asked for again, so that the lanes stay among the last results while a user steps through many events.
@@ -157,7 +158,8 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     timeline("timeline", data | answers, act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("The height of a bar is the busy share of its time.")
-        widgets.downloads("timeline", lambda: chart.timeline(scene, window, traces, lanes, coloring, look, left_out))
+        table = partial(chart.table, scene, window, traces, lanes, coloring, look)
+        widgets.save_csv("CSV", table, "timeline.csv", "download timeline")
     if chosen:
         _panel(run, traces, lanes, chosen)
         if match != NONE:

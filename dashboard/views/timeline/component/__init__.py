@@ -15,7 +15,7 @@ from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS
 
 _HERE: Final = Path(__file__).resolve().parent
 _MOST_STEPS: Final = 1_000
-_FILES: Final = ("figures.js", "search.js", "measure.js", "keys.js", "gestures.js", "timeline.js", "timeline.css")
+_FILES: Final = ("figures.js", "search.js", "measure.js", "keys.js", "picture.js", "gestures.js", "timeline.js", "timeline.css")
 #: Keys and gestures by what they do, for the help of the page.
 KEYS: Final = (
     ("/", "search; Enter and Shift+Enter lead to the next and the previous hit"),
@@ -44,6 +44,7 @@ _HTML: Final = f"""
     <button class="out" title="Zoom out (s, -)" aria-label="Zoom out">−</button>
     <button class="in" title="Zoom in (w, +)" aria-label="Zoom in">+</button>
     <button class="fit" title="The whole trace (0)">Fit</button>
+    <button class="save" title="Save a picture of all lanes">PNG</button>
     <button class="keys" title="Keys and gestures (?)" aria-label="Keys and gestures" aria-expanded="false">?</button>
   </div>
   <dl class="help" hidden>{_HELP}</dl>

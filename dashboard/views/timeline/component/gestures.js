@@ -55,6 +55,7 @@ const GESTURES = {
     this.root.querySelector(".in").onclick = () => this.zoom(0.5);
     this.root.querySelector(".out").onclick = () => this.zoom(2);
     this.root.querySelector(".fit").onclick = () => this.fit();
+    this.root.querySelector(".save").onclick = () => savePicture(this);
     new ResizeObserver(() => {
       if (!this.data || this.root.clientWidth === this.outer) return;
       this.layout();
