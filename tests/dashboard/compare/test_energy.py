@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.pages import plotted
-from tests.dashboard.test_app import Open, open_app, words
-from tests.dashboard.views.sizes.ship.test_ship import COLD, WORKLOAD, write
+from tests.dashboard.test_app import Open, open_app
+from tests.dashboard.views.sizes.ship.test_ship import COLD
 from tests.synthetic import made_energy, made_runs
 from tests.synthetic.made_runs import row, run_row, write_tables
-from tests.synthetic.made_sweeps import add
 from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import format_energy, format_loop, format_rate
@@ -20,8 +19,6 @@ from warpladder.dashboard.text import summary
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladder_query
-from warpladder.dashboard.views.sizes.ship import chart as ship_chart
-from warpladder.dashboard.views.sizes.ship import code, query
 from warpladder.data import store
 
 __all__ = ["open_app"]
@@ -165,51 +162,6 @@ def test_where_no_case_has_a_best_variant_no_energy_is_that_of_the_best(data: Ru
     few = data.samples.groupby(["workload", "variant", "config", "case", "scope", "cache"], observed=True).head(3)
     found = summary.figures(replace(data, samples=few))
     assert len(found) and found[["best", "energy_mj"]].isna().all(axis=None)
-
-
-#: Watts above idle by variant at n = 100, 400, 1600 and 6400. v03 takes the least energy at all sizes but the smallest.
-ABOVE_IDLE = {"v01_small": (100, 400, 400, 400), "v02_middle": (200, 200, 200, 200), "v03_large": (100, 100, 150, 150)}
-
-
-def add_energies(run: Path) -> RunData:
-    """Energies of the rungs of `test_ship.TIMES`: watts above idle times the time."""
-    times = {"v01_small": (100, 200, 800, 3200), "v02_middle": (110, 160, 400, 1250), "v03_large": (200, 240, 404, 1000)}
-    for place, size in enumerate((100, 400, 1600, 6400)):
-        made = {(name, ""): (124.0 + watts[place], times[name][place] * 1e3) for name, watts in ABOVE_IDLE.items()}
-        add(run, "energy", made_energy.rows(WORKLOAD, f"n={size}", made, "v01_small", noise=0))
-    return load(store.open_run(run))
-
-
-@pytest.mark.slow
-def test_the_least_energy_is_a_criterion_of_which_to_ship(tmp_path: Path) -> None:
-    """At n = 100, v01 takes 100 us * 100 W = 10 mJ, and v03 20 mJ; elsewhere v03 takes the least: 2^(1/4) times it on average, 18.9 %."""
-    write(tmp_path)
-    found = query.contest(add_energies(tmp_path / "ship"), WORKLOAD, COLD, "fp32")
-    one, two = query.shipments(found, "energy")
-    assert (one.variants, two.variants) == (("v03_large",), ("v01_small", "v03_large"))
-    assert (one.energy.value, two.energy.value) == (pytest.approx(18.92, abs=0.01), pytest.approx(0, abs=1e-3))
-    assert (two.worst_case, two.worst.value) == ("n=400", pytest.approx(60)), "the least energy is not the least time"
-    assert "on average over 4 cases; the least energy; numpy is faster" in code.answer(found, two)
-    assert "; 18.9 % more energy than the least on average; numpy is faster" in code.answer(found, one)
-    assert query.recommended((one, two)) == two
-    assert query.shipments(found)[0].variants == ("v02_middle",), "by time another one is the best"
-    assert "more_energy_percent" in ship_chart.frame_of(found).columns
-    standing = {each.variants[0]: each.energy for each in query.standings(found)}
-    assert standing["v03_large"].value == pytest.approx(18.92, abs=0.01) and not standing["v04_partial"].known
-
-
-@pytest.mark.thorough
-def test_the_page_offers_the_criterion_only_where_there_is_energy(open_app: Open, tmp_path: Path) -> None:
-    write(tmp_path)
-    app = open_app(tmp_path, "ship", run="ship")
-    assert app.selectbox(key="choose judge_by").options == ["mean loss", "worst loss"]
-    assert not [table for table in app.main.dataframe if "above the least energy" in table.value]
-    add_energies(tmp_path / "ship")
-    app = open_app(tmp_path, "ship", run="ship")
-    app.selectbox(key="choose judge_by").set_value("energy").run()
-    assert "Ship v01_small and v03_large" in words(app) and "The code chooses among the shipped variants by time." in words(app)
-    assert [table for table in app.main.dataframe if "above the least energy" in table.value]
-    assert not app.exception
 
 
 @pytest.mark.thorough

@@ -102,7 +102,6 @@ def _row(contest: Contest, place: Cell, size_value: float) -> dict[str, Any]:
         "tied_with": "" if place.variant == place.leader else place.leader,
         **place.median_ns.columns("median_ns"),
         **loss_of(place.ratio).columns("slower_percent"),
-        **(loss_of(place.energy).columns("more_energy_percent") if contest.has_energy else {}),
         "n": place.n,
     }
 

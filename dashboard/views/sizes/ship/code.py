@@ -13,11 +13,10 @@ from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.numbers import format_percent, format_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Crossing, Dispatch
-from warpladder.dashboard.views.sizes.ship.query import Among, Contest, Judge, Shipment
+from warpladder.dashboard.views.sizes.ship.query import Among, Contest, Shipment
 from warpladder.data.words import counted, first_of, joined
 
 AMONG: Final[Mapping[Among, str]] = {"rungs": "rungs", "peers": "rungs, peers", "hosts": "rungs, peers, hosts"}
-JUDGED: Final[Mapping[Judge, str]] = {"mean": "mean loss", "worst": "worst loss", "energy": "energy"}
 _MOST_DOUBTS: Final = 3
 _MOST_FASTER: Final = 2
 COUNTS: Final = ("one", "two", "three")
@@ -25,7 +24,7 @@ COUNTS: Final = ("one", "two", "three")
 
 def answer(contest: Contest, shipped: Shipment) -> str:
     """`Ship v10_x: at most 3 % slower than the fastest rung, 0.8 % on average over 5 cases.`"""
-    return f"{_compared(contest, shipped)}{_more_energy(contest, shipped)}{_not_timed(shipped)}{_faster(contest)}."
+    return f"{_compared(contest, shipped)}{_not_timed(shipped)}{_faster(contest)}."
 
 
 def _compared(contest: Contest, shipped: Shipment) -> str:
@@ -52,17 +51,8 @@ def _ties(ties: int, cases: int) -> str:
     return "" if not ties else ", one of them a tie" if ties == 1 else f", {ties} of them ties"
 
 
-def _more_energy(contest: Contest, shipped: Shipment) -> str:
-    if not shipped.energy.known or len(contest.variants) == 1:
-        return ""
-    if shipped.energy.value <= 0:
-        return "; the least energy"
-    several = len(contest.cases) - len(shipped.missing) > 1
-    return f"; {_loss(shipped.energy.value)} more energy than the least{' on average' if several else ''}"
-
-
 def _not_timed(shipped: Shipment) -> str:
-    return f"; not {'measured' if shipped.energy.known else 'timed'} in {len(shipped.missing)} more" if shipped.missing else ""
+    return f"; not timed in {len(shipped.missing)} more" if shipped.missing else ""
 
 
 def fastest(contest: Contest) -> str:

@@ -9,7 +9,7 @@ import streamlit as st
 from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.numbers import NOTHING, format_ends, format_estimate, format_percent
+from warpladder.dashboard.core.numbers import NOTHING, format_estimate, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui import runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -17,11 +17,8 @@ from warpladder.dashboard.views.sizes.ship import chart, code, dispatch, query
 from warpladder.data import store
 from warpladder.data.words import counted
 
-_TABLE_PX: Final = 320
-_MOST_ROWS: Final = 8  # without a scroll bar
 _NO_AXIS: Final = "The cases vary in several axes, or in none that is a number: a table takes the place of branches."
 _MOST_CROSSED: Final = 6
-_PERCENT: Final = st.column_config.NumberColumn(format="%.2f")
 _AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are those of libraries."
 
 
@@ -32,7 +29,6 @@ class _Choices:
     precision: str
     among: query.Among
     series: str
-    judge: query.Judge
 
     def contest(self, data: RunData) -> query.Contest:
         """The variants that are compared."""
@@ -41,7 +37,7 @@ class _Choices:
 
 def _ranked(data: RunData, choices: _Choices) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
     contest = choices.contest(data)
-    return contest, query.shipments(contest, choices.judge) if choices.judge != "energy" or contest.has_energy else ()
+    return contest, query.shipments(contest)
 
 
 def _dispatched(
@@ -54,8 +50,6 @@ def _dispatched(
 def draw(run: store.Run) -> None:
     choices = _choices(run)
     contest, offers = runs.ask(run, _ranked, choices)
-    if choices.judge == "energy" and not contest.has_energy:
-        widgets.nothing(f"No energy of {choices.workload} was read in this precision.", "Choose another criterion under Least.")
     if not offers and contest.doubts:
         widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(contest))}.", "Choose another case, scope or cache.")
     if not offers:
@@ -83,8 +77,6 @@ def draw(run: store.Run) -> None:
     with losses:
         widgets.show_chart(widgets.drawn(chart.losses, contest, shipped, runs.look_of(run, widgets.theme()), choices.series))
     _code(run, choices, contest, shipped, float(accepted), language)
-    with st.expander("Each variant by itself"):
-        _standings(contest)
 
 
 def _choices(run: store.Run) -> _Choices:
@@ -107,10 +99,7 @@ def _choices(run: store.Run) -> _Choices:
         if len(choices) > 1:
             texts: dict[str, str] = {each: code.AMONG[each] for each in choices}
             among = cast("query.Among", state.choose("among", "Among", texts, help=_AMONG_HELP))
-        metered = runs.ask(run, within_run.metered_cases, workload)
-        criteria: dict[str, str] = {each: words for each, words in code.JUDGED.items() if each != "energy" or metered}
-        judge = state.choose("judge_by", "Least", criteria)
-    return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))
+    return _Choices(workload, timing, picked, among, one)
 
 
 def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
@@ -121,20 +110,13 @@ def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
             "slower on average": _percent(offer.mean),
             "at most": _percent(offer.worst),
             "at": offer.worst_case if offer.worst.value > 0 else "",
-            "above the least energy": _percent(offer.energy),
             "first or tied": f"{offer.first} of {len(contest.cases)}",
             "not timed": f"{len(offer.missing)} of {len(contest.cases)}",
-            "equally good sets": offer.equals,
         }
         for offer in offers
     ]
     frame = pd.DataFrame(rows)
-    empty = {
-        "above the least energy": not contest.has_energy,
-        "not timed": not any(offer.missing for offer in offers),
-        "equally good sets": not frame["equally good sets"].any(),
-    }
-    widgets.table(frame.drop(columns=[name for name, is_empty in empty.items() if is_empty]))
+    widgets.table(frame if any(offer.missing for offer in offers) else frame.drop(columns="not timed"))
     if contest.untimed:
         st.caption(plain(f"Without the cases that were not timed: {', '.join(contest.untimed)}."))
 
@@ -173,8 +155,6 @@ def _code(
                 f"slower than {code.fastest(contest)}. A tie, or a loss within the one accepted, makes no branch."
             )
         )
-        if choices.judge == "energy" and len(shipped.variants) > 1:
-            st.caption("The code chooses among the shipped variants by time.")
         if crossed:
             st.caption(
                 "Crossovers, between sizes at which one is faster beyond its interval, each variant with its fastest config. The code "
@@ -186,37 +166,3 @@ def _code(
             st.markdown("  \n".join(f":small[{plain(each)}]" for each in words))
         elif len(shipped.variants) > 1:
             st.caption("No crossover." if table.axis else _NO_AXIS)
-
-
-def _standings(contest: query.Contest) -> None:
-    rows = [
-        {
-            "place": None if each.missing else number,
-            "variant": each.variants[0],
-            "wins": each.wins,
-            "ties for first": each.first - each.wins,
-            "cases": f"{len(contest.cases) - len(each.missing)} of {len(contest.cases)}",
-            "mean loss, %": each.mean.value,
-            "mean: 95 % interval": format_ends(each.mean, format_percent),
-            "worst loss, %": each.worst.value,
-            "worst: 95 % interval": format_ends(each.worst, format_percent),
-            "worst at": each.worst_case,
-            "mean energy above the least, %": each.energy.value,
-            "not timed": "; ".join(f"{case}: {contest.reasons[case, each.variants[0]]}" for case in each.missing),
-        }
-        for number, each in enumerate(query.standings(contest), start=1)
-    ]
-    frame = pd.DataFrame(rows).astype({"place": "Int64"})
-    if not frame["not timed"].any():
-        frame = frame.drop(columns="not timed")
-    if not contest.has_energy:
-        frame = frame.drop(columns="mean energy above the least, %")
-    widgets.table(
-        frame,
-        height=_TABLE_PX if len(frame) > _MOST_ROWS else "auto",
-        column_config=dict.fromkeys(("mean loss, %", "worst loss, %", "mean energy above the least, %"), _PERCENT),
-    )
-    st.caption(
-        "A win is a case of which no other variant is tied with the fastest. A variant that misses a case has no "
-        "place; its losses are those of its own cases."
-    )

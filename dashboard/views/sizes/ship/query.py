@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.compare import within_run
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, compared, precisions
 from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells, charted_cases, doubt, is_trusted, passed_over
@@ -23,7 +22,6 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.arrays import Floats, Int64s
 
 Among = Literal["rungs", "peers", "hosts"]
-Judge = Literal["mean", "worst", "energy"]
 #: Choice -> the roles that can be shipped.
 ROLES: Final[Mapping[Among, tuple[str, ...]]] = {
     "rungs": ("rung",),
@@ -50,8 +48,8 @@ class Contest:
         variants: in the order of the run.
         places: by case and variant, each case from the fastest to the slowest: the variant with its fastest config. A variant that was not
             timed at a case has no place. Besides columns of `cells`, a place has `group`, 1 for the variants that are tied for first,
-            then 2 and so on (see `contest`); `leader`, the fastest variant of the group; and the estimates `ratio`, its time over the
-            time of the fastest variant of the case, and `energy`, its energy over the least of the case; both are paired by round.
+            then 2 and so on (see `contest`); `leader`, the fastest variant of the group; and the estimate `ratio`, its time over the
+            time of the fastest variant of the case, paired by round.
         reasons: why a variant has no place, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
         untimed: charted cases at which no variant was timed.
         doubts: words about a faster cell that may not be called best, by case.
@@ -72,20 +70,14 @@ class Contest:
     among: str = ""
     faster: Mapping[str, Cell] = field(default_factory=dict)
 
-    def logs(self, judge: Judge) -> Floats:
-        """Logarithm of what a criterion compares; shape (variants, cases); infinite where it is not known."""
+    def logs(self) -> Floats:
+        """Logarithm of the ratio of each place; shape (variants, cases); infinite without a place."""
         matrix = np.full((len(self.variants), len(self.cases)), np.inf)
         for row, variant in enumerate(self.variants):
             for column, case in enumerate(self.cases):
-                place = self.places.get((case.case, variant))
-                if place and (cost := cost_of(place, judge)).known:
-                    matrix[row, column] = math.log(cost.value)
+                if place := self.places.get((case.case, variant)):
+                    matrix[row, column] = math.log(place.ratio.value)
         return matrix
-
-    @property
-    def has_energy(self) -> bool:
-        """Whether the energy of a variant is known."""
-        return any(place.energy.known for place in self.places.values())
 
     @property
     def ranking(self) -> tuple[Cell, ...]:
@@ -105,19 +97,14 @@ class Contest:
 class Shipment:
     """A set of variants that are shipped together, with its regret.
 
-    The regret is the loss of the fastest variant of the set at each case, in percent; where energy is the criterion, of the variant that
-    takes the least energy.
+    The regret is the loss of the fastest variant of the set at each case, in percent.
 
     Attributes:
         variants: in the order of the run.
         first: cases in which a variant of the set is the fastest, or tied with the fastest.
         wins: the cases among them in which no other variant is.
-        surpassed: the worst loss of the other cases, in percent; 0 without such cases. The loss of a tie may be noise. Where energy is the
-            criterion, by how much the set takes more energy than the least, in percent.
-        missing: cases that no variant of the set has a time of, or where energy is the criterion an energy. The regret is computed from
-            the other cases.
-        equals: how many other sets of as many variants have the same regret.
-        energy: the mean by which it takes more energy than the least, in percent; unknown without energy.
+        surpassed: the worst loss of the other cases, in percent; 0 without such cases. The loss of a tie may be noise.
+        missing: cases that no variant of the set has a time of. The regret is computed from the other cases.
     """
 
     variants: tuple[str, ...]
@@ -128,8 +115,11 @@ class Shipment:
     wins: int
     surpassed: float
     missing: tuple[str, ...]
-    equals: int
-    energy: Estimate
+
+    @property
+    def regret(self) -> tuple[float, ...]:
+        """What a better set has less of, the first figure that differs deciding."""
+        return len(self.missing), round(self.mean.value, 9), round(self.worst.value, 9)
 
 
 @lru_cache(maxsize=4)
@@ -239,7 +229,6 @@ def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]
     times, entries = CaseTimes.of(data, cells[0].workload, cells[0].case, timing), [cell.entry for cell in cells]
     series = {entry: times.rounds[entry] for entry in entries}
     ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
-    energies = _energies(data, cells[0].workload, cells[0].case, entries)
     groups: dict[Entry, tuple[int, Entry]] = {}
     remaining = entries
     for number in range(1, len(entries) + 1):
@@ -255,19 +244,7 @@ def _ranked(data: RunData, timing: Timing, rows: pd.DataFrame) -> Iterator[Cell]
         remaining = [entry for entry in remaining if entry not in groups]
     for cell, entry in zip(cells, entries, strict=True):
         group, leader = groups[entry]
-        yield Cell(**vars(cell), group=group, leader=leader.variant, ratio=ratios[entry], energy=energies[entry])
-
-
-def _energies(data: RunData, workload: str, case: str, entries: Sequence[Entry]) -> dict[Entry, Estimate]:
-    """The energy of each entry over the least of them, paired by round; unknown without it."""
-    by_round = within_run.energy_rounds(data, workload, case)
-    own = {entry: by_round[found] for entry in entries if (found := entry._replace(gpus=1)) in by_round}
-    own = {entry: series for entry, series in own.items() if series.min() > 0}
-    least = min(own, key=lambda entry: float(own[entry].median()), default=None)
-    return {
-        entry: paired_ratio(own[entry], own[least]).estimate if entry in own and least else Estimate.unknown()
-        for entry in entries
-    }
+        yield Cell(**vars(cell), group=group, leader=leader.variant, ratio=ratios[entry])
 
 
 def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -286,48 +263,36 @@ def standings(contest: Contest) -> tuple[Shipment, ...]:
     return tuple(sorted(alone, key=lambda each: (len(each.missing), each.mean.value, each.worst.value)))
 
 
-def shipments(contest: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
+def shipments(contest: Contest) -> tuple[Shipment, ...]:
     """The best set of one variant, of two and of three, by exact search over all sets; no set where no case was timed.
 
     A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better,
-    then the one with the lower worst regret. With `worst`, the order of the two is reversed; with `energy`, energies over the least count
-    in place of times over the fastest. The list ends before a set that gains nothing over the set before it.
+    then the one with the lower worst regret. The list ends before a set that gains nothing over the set before it.
     """
     offers: list[Shipment] = []
     for count in range(1, min(MOST, len(contest.variants)) + 1):
-        offer = _best_set(contest, count, judge)
-        if offers and _regret(offer, judge) >= _regret(offers[-1], judge):
+        offer = _best_set(contest, count)
+        if offers and offer.regret >= offers[-1].regret:
             break
         offers.append(offer)
     return tuple(offers)
 
 
-def _regret(offer: Shipment, judge: Judge) -> tuple[float, ...]:
-    if judge == "energy":
-        return len(offer.missing), round(offer.energy.value, 9)
-    figures = round(offer.mean.value, 9), round(offer.worst.value, 9)
-    return (len(offer.missing), *(figures if judge == "mean" else figures[::-1]))
-
-
-def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
-    best: tuple[tuple[float, float, float], tuple[int, ...]] | None = None
-    equals = 0
+def _best_set(contest: Contest, count: int) -> Shipment:
+    best: tuple[tuple[float, ...], tuple[int, ...]] | None = None
     sets = combinations(range(len(contest.variants)), count)
-    logs = contest.logs(judge)
+    logs = contest.logs()
     while chunk := list(islice(sets, _CHUNK)):
-        keys = _keys(logs, np.array(chunk), judge)
-        order = np.lexsort(keys.T[::-1])
-        key = tuple(float(figure) for figure in keys[order[0]])
-        same = int((keys == keys[order[0]]).all(axis=1).sum())
+        keys = _keys(logs, np.array(chunk))
+        first = int(np.lexsort(keys.T[::-1])[0])
+        key = tuple(keys[first].tolist())
         if best is None or key < best[0]:
-            best, equals = (key, chunk[order[0]]), same - 1  # type: ignore[assignment]
-        elif key == best[0]:
-            equals += same
+            best = key, chunk[first]
     assert best is not None
-    return shipment(contest, [contest.variants[row] for row in best[1]], equals, judge)
+    return shipment(contest, [contest.variants[row] for row in best[1]])
 
 
-def _keys(logs: Floats, sets: Int64s, judge: Judge) -> Floats:
+def _keys(logs: Floats, sets: Int64s) -> Floats:
     """The keys by which sets are compared, where less is better: missing cases, then the two regrets; shape (sets, 3).
 
     Args:
@@ -339,31 +304,24 @@ def _keys(logs: Floats, sets: Int64s, judge: Judge) -> Floats:
     losses = np.where(covered, least, 0.0)
     mean = losses.sum(axis=1) / np.maximum(covered.sum(axis=1), 1)
     worst = np.where(covered, least, -np.inf).max(axis=1)
-    figures = (worst, mean) if judge == "worst" else (mean, worst)
     # Sums in another order differ in their last digits.
-    return np.column_stack([(~covered).sum(axis=1), *(np.round(each, 12) for each in figures)]).astype(float)
+    return np.column_stack([(~covered).sum(axis=1), np.round(mean, 12), np.round(worst, 12)]).astype(float)
 
 
-def cost_of(place: Cell, judge: Judge) -> Estimate:
-    """What a criterion compares of the variants of a case: energy over the least, or time over the fastest."""
-    return place.energy if judge == "energy" else place.ratio
-
-
-def shipment(contest: Contest, variants: Sequence[str], equals: int = 0, judge: Judge = "mean") -> Shipment:
-    """The regret of shipping these variants, of which at each case the best by the criterion runs."""
+def shipment(contest: Contest, variants: Sequence[str]) -> Shipment:
+    """The regret of shipping these variants, of which at each case the fastest runs."""
     shipped: list[Cell] = []
     losses: list[float] = []
     missing: list[str] = []
     for case in contest.cases:
         places = [contest.places[case.case, variant] for variant in variants if (case.case, variant) in contest.places]
-        if judged_by := [place for place in places if cost_of(place, judge).known]:
-            shipped.append(min(judged_by, key=lambda place: cost_of(place, judge).value))
-            if all(place.group > 1 for place in (shipped[-1:] if judge == "energy" else places)):
-                losses.append(loss_of(shipped[-1].ratio).value)
-        else:
+        if not places:
             missing.append(case.case)
+            continue
+        shipped.append(min(places, key=lambda place: place.ratio.value))
+        if all(place.group > 1 for place in places):
+            losses.append(loss_of(shipped[-1].ratio).value)
     worst = max(shipped, key=lambda place: place.ratio.value)
-    more = mean_energy(shipped)
     return Shipment(
         tuple(variants),
         mean_loss([place.ratio for place in shipped]),
@@ -371,10 +329,8 @@ def shipment(contest: Contest, variants: Sequence[str], equals: int = 0, judge: 
         worst.case,
         len(shipped) - len(losses),
         sum(contest.first[place.case] <= set(variants) for place in shipped),
-        more.value if judge == "energy" else max(losses, default=0.0),
+        max(losses, default=0.0),
         tuple(missing),
-        equals,
-        more,
     )
 
 
@@ -390,11 +346,6 @@ def recommended(offers: Sequence[Shipment]) -> Shipment:
         for offer in offers
         if len(offer.missing) == len(largest.missing) and offer.surpassed <= largest.surpassed + WORTHWHILE
     )
-
-
-def mean_energy(places: Sequence[Cell]) -> Estimate:
-    """The geometric mean of the energies of places over the least of their cases, in percent above it; unknown without energy."""
-    return mean_loss([place.energy for place in places if place.energy.known])
 
 
 def loss_of(ratio: Estimate) -> Estimate:

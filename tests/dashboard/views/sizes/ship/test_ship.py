@@ -160,16 +160,6 @@ def test_a_variant_that_is_tied_with_another_is_not_alone_the_fastest(tmp_path: 
     assert code.answer(found, query.shipments(found)[0]) == f"Ship v01_a: the fastest over 4 cases, {words}."
 
 
-def test_by_the_worst_loss_other_sets_can_be_better(tmp_path: Path) -> None:
-    """v01 loses 40 % once and else nothing; v02 loses 20 % in three cases."""
-    times = {"v01_a": (100, 100, 100, 140), "v02_b": (120, 120, 120, 100)}
-    found = query.contest(write(tmp_path, times), WORKLOAD, COLD, "fp32")
-    assert query.shipments(found, "mean")[0].variants == ("v01_a",)
-    assert query.shipments(found, "worst")[0].variants == ("v02_b",)
-    assert query.shipments(found)[1].worst.value == 0
-    assert len(query.shipments(found)) == 2
-
-
 def test_a_set_that_covers_more_cases_is_better(tmp_path: Path) -> None:
     times = {"v01_a": (200, 200, 200, 200), "v02_b": (100, None, 100, 100)}
     one, two = query.shipments(query.contest(write(tmp_path, times), WORKLOAD, COLD, "fp32"))
@@ -201,7 +191,7 @@ def test_thirty_variants_are_searched_exactly(tmp_path: Path) -> None:
     times |= {"v07_x": (100, 100, 900, 900), "v19_x": (900, 900, 100, 900), "v30_x": (900, 900, 900, 100)}
     *_, three = query.shipments(query.contest(write(tmp_path, times), WORKLOAD, COLD, "fp32"))
     assert three.variants == ("v07_x", "v19_x", "v30_x")
-    assert (three.mean.value, three.equals) == (0, 0)
+    assert three.mean.value == 0
 
 
 # -- crossovers and branches ---------------------------------------------------------------------------------------
