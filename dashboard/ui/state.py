@@ -18,7 +18,7 @@ import streamlit as st
 
 from warpladder.dashboard.ui.text import plain, short
 
-Style = Literal["select", "segmented", "slider"]
+Style = Literal["select", "segmented"]
 
 #: The query parameter of the run, which every URL names, because tomorrow another run is the newest.
 RUN: Final = "run"
@@ -98,7 +98,7 @@ def choose(
         options: the values that the URL may have, or a mapping of them to their texts; not empty.
         default: the option where neither the URL nor the session has one; the first option when None.
         text: gives the plain text of an option in the widget.
-        style: a drop-down list; buttons side by side, which a single option does without; or a slider over the options.
+        style: a drop-down list, or buttons side by side, which a single option does without.
         fitted: the list is as wide as its longest option; else as wide as its container.
         labelled: the label is visible; else only a screen reader reads it.
         owner: the owner of the choice, such as a run. Another owner has its own last choice, or the default.
@@ -125,8 +125,6 @@ def choose(
         picked = st.segmented_control(
             plain(label), options, format_func=as_markdown, key=widget, required=True, help=help, label_visibility=shown
         )
-    elif style == "slider":
-        picked = st.select_slider(plain(label), options, format_func=text, key=widget, help=help, label_visibility=shown)
     else:
         longest = max(len(text(option)) for option in options)
         width: int | Literal["stretch"] = min(max(7 * longest + 52, 80), 420) if fitted else "stretch"  # in pixels

@@ -30,7 +30,7 @@ KEYS = (
     "workload", "scope", "cache", "case", "case.n", "case.perm", "case.images", "metric", "variants", "series", "precision", "table", "show",
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
-    "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as",
+    "why_a", "why_b", "rules_of", "figure", "as",
     "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "after", "rank", "other", "beside",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "none of ours",
 )  # fmt: skip

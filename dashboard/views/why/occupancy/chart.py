@@ -8,9 +8,9 @@ from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, slug, text
+from warpladder.dashboard.ui.template import Chart, Look, blank, slug
 from warpladder.dashboard.views.why.occupancy import query
-from warpladder.dashboard.views.why.occupancy.query import RULES, Resident, WhatIf, answer, differs, in_words
+from warpladder.dashboard.views.why.occupancy.query import RULES, Resident, WhatIf, in_words, limit_clause
 
 _HEADS = {
     "registers": "registers of a thread",
@@ -26,14 +26,12 @@ def charts(data: RunData, look: Look) -> Iterator[Chart]:
     for workload in data.code.workloads:
         case = data.code.cases(workload)[-1]
         for name, (cell, kernel) in query.launch_names(data, workload, case).items():
-            own = query.own_choice(kernel)
-            result = own and query.what_if(kernel, capability, sms, own.registers, own.shared_bytes, own.threads)
-            if result:
+            if result := query.what_if(kernel, capability, sms):
                 yield curves(result, look, workload, case, cell.variant, name)
 
 
 def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, name: str) -> Chart:
-    """The occupancy over each of the three numbers, the other two as chosen.
+    """The occupancy over each of the three numbers, the other two as they are.
 
     Args:
         variant: of the kernel, for its colour.
@@ -60,42 +58,36 @@ def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, n
             row=1,
             col=column,
         )
-        _mark(figure, result.own, number, unit, look, "as it is", is_open=differs(result), column=column)
-        if differs(result):
-            _mark(figure, result.changed, number, unit, look, "other choice", is_open=False, column=column)
+        _mark(figure, result.own, number, unit, look, column)
         figure.update_xaxes(title_text=head, rangemode="tozero", row=1, col=column)
         frames.append(pd.DataFrame({"over": number, "value": curve.index, "occupancy_percent": curve.to_numpy()}))
     figure.update_yaxes(range=[0, 106], tickvals=[0, 25, 50, 75, 100], zeroline=False)
     figure.update_yaxes(title_text="resident warps, % of the most", row=1, col=1)
-    figure.update_layout(margin={"t": 36}, legend={**ABOVE, "y": 1.03})
-    words = in_words(result.changed)
+    figure.update_layout(margin={"t": 16})
+    words = in_words(result.own)
     waves = f"{words[:1].upper()}{words[1:]}. " if words else ""
     note = look.note(f"{case}; compute capability {result.limits.capability}. {waves}{RULES}")
     return Chart(
-        slug("what-if", workload, case, name), answer(result, name), figure, pd.concat(frames, ignore_index=True), note
+        slug("what-if", workload, case, name),
+        f"{name}: {limit_clause(result.own)}",
+        figure,
+        pd.concat(frames, ignore_index=True),
+        note,
     )
 
 
-def _mark(
-    figure: go.Figure, state: Resident, number: str, unit: int, look: Look, name: str, *, is_open: bool, column: int
-) -> None:
+def _mark(figure: go.Figure, state: Resident, number: str, unit: int, look: Look, column: int) -> None:
+    """The kernel as it is."""
     value = getattr(state.choice, number)
     figure.add_scatter(
         x=[value / unit],
         y=[state.occupancy.percent],
         mode="markers",
-        name=name,
-        legendgroup=name,
-        showlegend=column == 1,
+        showlegend=False,
         cliponaxis=False,
         hoverinfo="text",
-        hovertext=[f"{text(name)}: {_number(number, value)}, {format_percent(state.occupancy.percent)}"],
-        marker={
-            "size": 12,
-            "symbol": "circle-open" if is_open else "circle",
-            "color": look.tones.text,
-            "line": {"width": 2, "color": look.tones.text},
-        },
+        hovertext=[f"as it is: {_number(number, value)}, {format_percent(state.occupancy.percent)}"],
+        marker={"size": 12, "color": look.tones.text},
         row=1,
         col=column,
     )

@@ -1,19 +1,15 @@
 """Occupancy: what limits the resident warps of each kernel, and what another choice would give."""
 
-from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 import streamlit as st
 
-from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.views.why.occupancy import chart, query
 from warpladder.data import store
-from warpladder.data.occupancy import Limits
 
 _COLUMNS: Final = {
     "name": st.column_config.TextColumn("Kernel", width=300),
-    "choice": st.column_config.TextColumn("Choice", width=95),
     "registers": st.column_config.NumberColumn("Registers", help="Of a thread.", width=68),
     "shared_bytes": st.column_config.NumberColumn("Shared, B", help="Of a block, static and dynamic.", width=74),
     "threads": st.column_config.NumberColumn("Threads", help="Of a block.", width=60),
@@ -45,14 +41,10 @@ def draw(run: store.Run) -> None:
         first = query.first_name(data, workload, case, names)
         name = state.choose("launch", "Kernel", list(names), default=first, owner=f"{workload} {case}")
     cell, kernel = names[name]
-    changed = _choose(kernel, limits, f"{workload} {case} {name}")
-    result = query.what_if(
-        kernel, limits.capability, query.sms_of_run(data), changed.registers, changed.shared_bytes, changed.threads
-    )
+    result = query.what_if(kernel, limits.capability, query.sms_of_run(data))
     assert result is not None
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(chart.curves(result, look, workload, case, cell.variant, name))
-    widgets.table(query.compared(result), column_config=_COLUMNS, height="content")
     st.markdown("## Every kernel of the case")
     frame = query.rows(data, workload, case).assign(name=list(names))
     widgets.table(
@@ -61,28 +53,6 @@ def draw(run: store.Run) -> None:
         column_config=_COLUMNS,
         height=widgets.height(frame),
     )
-
-
-def _choose(kernel: Kernel, limits: Limits, owner: str) -> query.Choice:
-    """The other choice, from three sliders; at first what the kernel has."""
-    own = query.own_choice(kernel)
-    assert own is not None
-
-    sliders: list[tuple[str, str, Sequence[int], int, Callable[[str], str]]] = [
-        ("registers", "Registers of a thread", query.register_choices(own.registers), own.registers, str),
-        ("shared", "Shared memory of a block", query.shared_choices(limits, own.shared_bytes), own.shared_bytes, _kib),
-        ("threads", "Threads of a block", query.thread_choices(limits, own.threads), own.threads, str),
-    ]
-    picked = []
-    for column, (key, label, choices, first, text) in zip(st.columns(3), sliders, strict=True):
-        with column:
-            default, options = str(first), list(map(str, choices))
-            picked.append(int(state.choose(key, label, options, default=default, text=text, style="slider", owner=owner)))
-    return query.Choice(*picked)
-
-
-def _kib(nbytes: str) -> str:
-    return f"{int(nbytes) / 1024:.4g} KiB"
 
 
 def _nothing(run: store.Run, *, has_code: bool) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The occupancy of every launch of a case, and what it would be with other registers, shared memory or another block size."""
+"""The occupancy of every launch of a case, and over other registers, shared memory and block sizes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +15,8 @@ from warpladder.data.naming import CellName
 from warpladder.data.occupancy import WARP, Limits, Occupancy, Waves, limits_of, occupancy, waves
 from warpladder.data.words import joined
 
-#: Registers and shared memory of the curves, and of the choices on the page.
-_REGISTER_STEP: Final = 8
+#: Of the curve over shared memory.
 _SHARED_STEP: Final = 1024
-_LEAST_REGISTERS: Final = 16
 _MOST_REGISTERS: Final = 255  # that the compiler gives a thread
 
 
@@ -33,11 +31,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Resident:
-    """A choice, and the blocks that are resident with it.
+    """The resources of a kernel, and the blocks that are resident with it.
 
     Attributes:
-        waves: how often the grid fills the GPU; None where no block fits, or the multiprocessors are not known. Another block size has a
-            grid with as many threads.
+        waves: how often the grid fills the GPU; None where no block fits, or the multiprocessors are not known.
     """
 
     choice: Choice
@@ -50,12 +47,11 @@ class WhatIf:
     """A kernel as it is and as it would be.
 
     Attributes:
-        curves: by each number of a choice, the occupancy in percent over it (the index), with the other two as in `changed`.
+        curves: by each number of a choice, the occupancy in percent over it (the index), with the other two as they are.
     """
 
     limits: Limits
     own: Resident
-    changed: Resident
     curves: Mapping[str, "pd.Series[float]"]
 
 
@@ -66,14 +62,12 @@ def own_choice(kernel: Kernel) -> Choice | None:
     return Choice(kernel.registers, kernel.shared_bytes, kernel.threads)
 
 
-def what_if(kernel: Kernel, capability: str, sms: int, registers: int, shared_bytes: int, threads: int) -> WhatIf | None:
-    """The occupancy of what a kernel has, and of other values.
+def what_if(kernel: Kernel, capability: str, sms: int) -> WhatIf | None:
+    """The occupancy of a launch, and of other values.
 
     Args:
-        kernel: a launch.
         capability: of the GPU, such as `9.0`.
         sms: multiprocessors of the GPU; 0 where they are not known.
-        registers, shared_bytes, threads: the other values.
 
     Returns:
         None where the limits of the GPU or the registers of the kernel are not known.
@@ -81,45 +75,25 @@ def what_if(kernel: Kernel, capability: str, sms: int, registers: int, shared_by
     limits, own = limits_of(capability), own_choice(kernel)
     if limits is None or own is None:
         return None
-    changed = Choice(registers, shared_bytes, threads)
     places: Mapping[str, Sequence[int]] = {
         "registers": range(1, _MOST_REGISTERS + 1),
-        "shared_bytes": shared_choices(limits, shared_bytes, own.shared_bytes),
-        "threads": (1, *range(WARP, limits.block_threads + 1, WARP)),
+        "shared_bytes": sorted({*range(0, limits.block_shared_bytes + 1, _SHARED_STEP), own.shared_bytes}),
+        "threads": sorted({1, *range(WARP, limits.block_threads + 1, WARP), own.threads}),
     }
     curves = {
-        number: pd.Series({place: _of(limits, replace(changed, **{number: place})).percent for place in over})
+        number: pd.Series({place: _of(limits, replace(own, **{number: place})).percent for place in over})
         for number, over in places.items()
     }
-    return WhatIf(limits, resident(limits, own, kernel, sms), resident(limits, changed, kernel, sms), curves)
+    return WhatIf(limits, resident(limits, own, kernel, sms), curves)
 
 
 def resident(limits: Limits, choice: Choice, kernel: Kernel, sms: int) -> Resident:
     result = _of(limits, choice)
-    grid = -(-kernel.blocks * kernel.threads // choice.threads)
-    return Resident(choice, result, waves(grid, result.blocks, sms) if result.blocks and sms else None)
+    return Resident(choice, result, waves(kernel.blocks, result.blocks, sms) if result.blocks and sms else None)
 
 
 def _of(limits: Limits, choice: Choice) -> Occupancy:
     return occupancy(limits, choice.threads, choice.registers, choice.shared_bytes)
-
-
-# -- the choices of the page ---------------------------------------------------------------------------------------------------
-
-
-def register_choices(*own: int) -> list[int]:
-    """Registers of a thread to choose from, with the own ones."""
-    return sorted({*range(_LEAST_REGISTERS, _MOST_REGISTERS, _REGISTER_STEP), _MOST_REGISTERS, *own})
-
-
-def shared_choices(limits: Limits, *own: int) -> list[int]:
-    """Bytes of shared memory to choose from, with the own ones."""
-    return sorted({*range(0, limits.block_shared_bytes + 1, _SHARED_STEP), *own})
-
-
-def thread_choices(limits: Limits, *own: int) -> list[int]:
-    """Threads of a block to choose from, with the own ones."""
-    return sorted({*range(WARP, limits.block_threads + 1, WARP), *own})
 
 
 # -- a run ---------------------------------------------------------------------------------------------------------------------
@@ -142,10 +116,7 @@ def launches(data: RunData, workload: str, case: str) -> Iterator[tuple[CellName
         yield from ((cell, kernel) for kernel in kernels if kernel.registers is not None)
 
 
-RULES: Final = (
-    "By NVIDIA's rules for the compute capability, with the largest carve-out of shared memory. Another block size has a grid with as "
-    "many threads."
-)
+RULES: Final = "By NVIDIA's rules for the compute capability, with the largest carve-out of shared memory."
 
 
 def rows(data: RunData, workload: str, case: str) -> pd.DataFrame:
@@ -165,7 +136,7 @@ def rows(data: RunData, workload: str, case: str) -> pd.DataFrame:
 
 
 def _figures(state: Resident) -> dict[str, Any]:
-    """What a choice gives, by the columns of both tables."""
+    """What a launch has, by the columns of the table."""
     return {
         "registers": state.choice.registers,
         "shared_bytes": state.choice.shared_bytes,
@@ -209,28 +180,11 @@ def first_name(data: RunData, workload: str, case: str, names: Mapping[str, tupl
     return of_cell.get(main, next(iter(of_cell.values())))
 
 
-def answer(result: WhatIf, name: str) -> str:
-    """One sentence on what limits the resident warps, and on what the other choice gives."""
-    other = f"; the other choice: {limit_clause(result.changed)}" if differs(result) else ""
-    return f"{name}: {limit_clause(result.own)}{other}"
-
-
 def limit_clause(state: Resident) -> str:
     """`75 % of the warps, limited by registers`."""
     if not state.occupancy.blocks:
         return f"no block fits, for want of {joined(state.occupancy.limiters)}"
     return f"{format_percent(state.occupancy.percent)} of the warps, limited by {joined(state.occupancy.limiters)}"
-
-
-def differs(result: WhatIf) -> bool:
-    """Whether the other choice is another one."""
-    return result.own.choice != result.changed.choice
-
-
-def compared(result: WhatIf) -> pd.DataFrame:
-    """The variant's own choice and the other one, a row each; one row where they are equal."""
-    states = {"as it is": result.own, **({"other choice": result.changed} if differs(result) else {})}
-    return pd.DataFrame({"choice": name, **_figures(state)} for name, state in states.items())
 
 
 def in_words(state: Resident) -> str:

@@ -66,22 +66,13 @@ def test_of_a_gpu_without_known_limits_there_are_no_rows(data: RunData) -> None:
     assert query.rows(other, WORKLOAD, CASE).empty
 
 
-def test_the_sentence_has_the_limits_of_both_choices(data: RunData) -> None:
+def test_the_sentence_has_the_limit(data: RunData) -> None:
     name, (_, kernel) = next(
         each for each in query.launch_names(data, WORKLOAD, CASE).items() if "tile=64,threads=256" in each[0]
     )
     assert name == "v11_swizzled_tile [tile=64,threads=256]"
-    same = query.what_if(kernel, "9.0", 132, 40, 16384, 256)
-    assert same is not None
-    assert query.answer(same, name) == f"{name}: 75.0 % of the warps, limited by registers"
-    assert list(query.compared(same)["choice"]) == ["as it is"]
-    fewer = query.what_if(kernel, "9.0", 132, 32, 16384, 256)
-    assert fewer is not None
-    assert query.answer(fewer, name).endswith("; the other choice: 100 % of the warps, limited by registers and warps")
-    none = query.what_if(kernel, "9.0", 132, 255, 16384, 1024)
-    assert none is not None
-    assert query.answer(none, name).endswith("the other choice: no block fits, for want of registers")
-    assert list(query.compared(none)["choice"]) == ["as it is", "other choice"]
+    result = query.what_if(kernel, "9.0", 132)
+    assert result and query.limit_clause(result.own) == "75.0 % of the warps, limited by registers"
 
 
 @pytest.mark.thorough
@@ -94,27 +85,10 @@ def test_every_launch_has_a_chart_with_three_curves(data: RunData, frame: pd.Dat
 
 
 @pytest.mark.thorough
-def test_the_page_shows_the_choice_of_its_address(open_app: Open, folder: Path) -> None:
+def test_the_page_shows_the_launch_of_its_address(open_app: Open, folder: Path) -> None:
     launch = "v11_swizzled_tile [tile=64,threads=256]"
     app = open_app(folder, "occupancy", run="code", launch=launch)
     assert f"{launch}: 75.0 % of the warps, limited by registers" in words(app)
-    assert len(app.main.dataframe[1].value) == 1
-    app = open_app(folder, "occupancy", run="code", launch=launch, registers="64")
-    assert "the other choice: 50.0 % of the warps, limited by registers" in words(app)
-    assert list(app.main.dataframe[1].value["blocks"]) == [6, 4]
-
-
-@pytest.mark.thorough
-def test_a_moved_slider_is_in_the_address_and_another_kernel_has_its_own(open_app: Open, folder: Path) -> None:
-    app = open_app(folder, "occupancy", run="code")
-    app.select_slider(key="choose threads").set_value("64").run()
-    assert not app.exception
-    assert app.query_params["threads"] in ("64", ["64"])
-    assert "the other choice" in words(app)
-    names = app.selectbox(key="choose launch").options
-    app.selectbox(key="choose launch").select(names[-1]).run()
-    assert "the other choice" not in words(app)
-    assert "threads" not in app.query_params
 
 
 def test_a_run_without_machine_code_leads_to_one_with_it(open_app: Open, folder: Path) -> None:
