@@ -7,7 +7,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.compare.changes import Options
-from warpladder.dashboard.core import critical_path, lateness, run_index
+from warpladder.dashboard.core import critical_path, run_index
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui import recordings, runs
 from warpladder.dashboard.ui.template import blank
@@ -15,7 +15,6 @@ from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.ranks.collectives import query as collectives
 from warpladder.dashboard.views.ranks.critical_path import query as paths
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
-from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.installation import ROOT
@@ -67,8 +66,7 @@ def _job(job: store.Run) -> None:
         ranks.stages,
         ranks.by_dimension,
         ranks.routed,
-        lateness.lateness,
-        stragglers.ranking,
+        ranks.cause,
         ranks.gpus,
         ranks.idle_by_stream,
         ranks.without_profile,

@@ -17,7 +17,7 @@ from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
 from warpladder.dashboard.ui.text import apart, plain_lines, plain_table
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
-from warpladder.dashboard.views.ranks.stragglers import query as stragglers
+from warpladder.dashboard.views.ranks.late import CAUSES
 from warpladder.data.words import counted
 
 #: Columns of `ranks.query.breakdown` -> their words on a terminal. Those before `wait_ns` add up to the first.
@@ -158,5 +158,5 @@ def _ranks(rows: pd.DataFrame, devices: int, most: int, told: Sequence[str]) -> 
 
 def _row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
     times = (format_duration(each[name]) for name in names)
-    late = stragglers.CAUSES[each["cause"]] if each["late"] else ""
+    late = CAUSES[each["cause"]] if each["late"] else ""
     return str(each["rank"]), each["host"] or NOTHING, *times, each["differs_in"], late

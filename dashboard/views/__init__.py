@@ -58,7 +58,6 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
             "Ranks",
             (
                 Section("ranks", "Ranks", Need.JOB),
-                Section("ranks.stragglers", "Stragglers", Need.JOB),
                 Section("ranks.job_kernels", "Kernels of ranks", Need.JOB),
                 Section("ranks.collectives", "Collectives", Need.JOB),
                 Section("ranks.critical_path", "Critical path", Need.JOB),
@@ -87,12 +86,13 @@ EXPORTED: Final[Mapping[str, tuple[Section, ...]]] = {
     "occupancy": _sections("why.occupancy"),
     "code": _sections("why.machine_code"),
     "trace": _sections("time.operators", "time.calls", "time.transfers"),
-    "job": _sections("ranks", "ranks.stragglers", "ranks.job_kernels", "ranks.collectives", "ranks.critical_path"),
+    "job": _sections("ranks", "ranks.job_kernels", "ranks.collectives", "ranks.critical_path"),
 }
 #: Addresses that are no page -> the page and the section that they lead to: those of sections, and of pages of earlier versions.
 FORMER: Final[Mapping[str, tuple[str, str]]] = {
     "overview": ("home", ""),
     "glossary": ("home", ""),
+    "stragglers": ("ranks", ""),
     **{
         each.name: (view.name, each.name)
         for view in VIEWS

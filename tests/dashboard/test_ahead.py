@@ -28,5 +28,5 @@ def test_the_pages_of_the_newest_job_read_no_table_of_it(
     ahead.compute()
     for name in ("arrow", "frame"):
         monkeypatch.setattr(Job, name, _unread)
-    for page in ("ranks", "stragglers", "collectives"):
+    for page in ("ranks", "collectives"):
         assert plotted(open_app(tmp_path, page, run="job")), page

@@ -22,7 +22,6 @@ RUNS = {
     "devices": "h100",
     "machine_code": "code",
     "ranks": "job",
-    "stragglers": "job",
     **dict.fromkeys(("collectives", "job_kernels", "critical_path"), "job"),
 }
 #: Each parameter that a page reads.

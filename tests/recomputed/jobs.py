@@ -69,21 +69,9 @@ RANKS: Final[Rules] = {
     "differs_in": _farthest,
     **{name: _of_rank(name) for name in ("host", "span_ns", *_PARTS, "communication_ns", "wait_ns", "last", "late", "cause")},
 }
-WAITS: Final[Rules] = {
-    "rank": None,
-    "last_percent": lambda run, row, shown: 100 * _ranks(run).loc[row["rank"], "last"] / _ranks(run).loc[row["rank"], "collectives"],
-    **{
-        name: _of_rank(name)
-        for name in (
-            "late", "cause", "lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns",
-            "device_name",
-        )
-    },
-}  # fmt: skip
 RULES: Final[Mapping[str, Rules]] = {
     "ranks-over-iterations": CELLS,
     "ranks-breakdown": RANKS,
-    "stragglers-waits": WAITS,
 }
 
 

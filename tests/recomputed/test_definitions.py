@@ -21,7 +21,7 @@ TESTED = {
     "details": "test_details", "timeline": "test_timeline", "calls": "test_api_and_kernels", "transfers": "test_transfers",
     "operators": "test_operators", "forecast": "test_forecast",
     "gpus": "test_gpus", "counters": "test_counters", "machine_code": "test_machine_code", "occupancy": "test_occupancy",
-    "ranks": "test_ranks", "stragglers": "test_stragglers",
+    "ranks": "test_ranks",
     "collectives": "test_collectives", "job_kernels": "test_kernels_of_ranks", "critical_path": "test_critical_path",
     "trust": "test_runs_and_checks", "why": "", "experiments": "",
 }  # fmt: skip

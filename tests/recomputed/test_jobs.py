@@ -40,10 +40,6 @@ def test_ranks() -> None:
     _draw("ranks", 2)
 
 
-def test_stragglers() -> None:
-    _draw("stragglers", 1)
-
-
 def test_critical_path() -> None:
     """The gains are those of a simulated job with the faster kernel."""
     program = [

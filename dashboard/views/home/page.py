@@ -210,7 +210,7 @@ def _job(run: store.Run) -> None:
     _told(first, told.to_do, *further, told.steps)
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(widgets.drawn(of_ranks.breakdown, runs.ask(run, ranks.breakdown), look))
-    leads = {"ranks": "What a change would bring →", "ranks.stragglers": "Who is late, and in which steps →"}
+    leads = {"ranks": "Who is late, in which steps, and what a change would bring →"}
     leads |= {"ranks.collectives": "How fast the collectives are →"}
     leads |= {"ranks.critical_path": "Which faster kernel would shorten a step →", "timeline": "Timeline of the ranks →"}
     with st.container(horizontal=True, gap="small"):

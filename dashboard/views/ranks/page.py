@@ -5,7 +5,7 @@ from typing import Final
 import streamlit as st
 
 from warpladder.dashboard.core.job_graph.pipelines import PARTS as PARTS_OF_STAGES
-from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.widgets import number
 from warpladder.dashboard.views.ranks import chart, query
@@ -27,8 +27,8 @@ def draw(run: store.Run) -> None:
     widgets.show_chart(widgets.drawn(chart.over_iterations, cells, figure, answer.sentence, look, share=shown_as == "share"))
     if answer.reasons:
         st.caption(plain(f"{answer.lateness[0].upper()}{answer.lateness[1:]}: {'; '.join(answer.reasons)}."))
-    else:
-        pages.link("ranks.stragglers", "Who is late, and why →", **state.link())
+    elif why := runs.ask(run, query.cause):
+        st.caption(plain(f"Cause: {why}."))
     if answer.outside:
         st.caption(plain(f"{answer.outside}."))
     _without_profile(run)

@@ -15,8 +15,8 @@ from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData, once
 from warpladder.dashboard.trace.parts import Parts, Steps, Told, about_kernels, advice
+from warpladder.dashboard.views.ranks import late as of_late
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
-from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.data import job_tables
 from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 from warpladder.data.words import counted
@@ -154,8 +154,7 @@ def told(data: RunData) -> Told:
 
 def sentences(data: RunData) -> tuple[str, ...]:
     """Which stage or rank the others wait for, why, and what a step takes without that; no late rank where fewer than two communicate."""
-    found, graph = answer(data), graph_answer(data)
-    cause = graph.cause or stragglers.cause_of(stragglers.ranking(data))
+    found, graph, why = answer(data), graph_answer(data), cause(data)
     talk = int((data.job.frame("ranks", "communication_ns")["communication_ns"] > 0).sum())
     if graph.pipeline:
         lines = [graph.pipeline]
@@ -164,8 +163,13 @@ def sentences(data: RunData) -> tuple[str, ...]:
     elif found.reasons:
         lines = [f"{found.lateness}: {found.reasons[-1]}"]
     else:
-        lines = [found.lateness, f"cause: {cause}" if cause else ""]
+        lines = [found.lateness, f"cause: {why}" if why else ""]
     return tuple(each for each in (graph.slow, *lines, *graph.further) if each)
+
+
+def cause(data: RunData) -> str:
+    """Why the late ranks are late, in words; empty where none is late or their causes differ."""
+    return graph_answer(data).cause or of_late.cause_of(of_late.ranking(data))
 
 
 def _differing_kernel(data: RunData) -> tuple[str, ...]:
@@ -224,7 +228,7 @@ def _to_do(data: RunData, parts: Parts) -> str:
     late = lateness(data).late[:1] if graph.host is None else (graph.host,)
     if late and not graph.vain:
         cause = "host" if graph.host is not None else str(ranks.set_index("rank")["cause"][late[0]])
-        about = _ABOUT_GPU if stragglers.other_gpu(stragglers.ranking(data)) else _ABOUT_LATE[cause]
+        about = _ABOUT_GPU if of_late.other_gpu(of_late.ranking(data)) else _ABOUT_LATE[cause]
         return about.format(rank=late[0])
     if not parts.span_ns:
         return "no rank has device work: profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"

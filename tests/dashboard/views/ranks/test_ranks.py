@@ -138,7 +138,7 @@ def test_the_page_names_the_broken_rank_and_the_late_one(open_app: Open, folder:
     assert "wait" not in app.selectbox(key="choose figure").options
 
 
-@pytest.mark.parametrize("page", ["ranks", "stragglers"])
+@pytest.mark.parametrize("page", ["ranks", "collectives"])
 def test_a_run_of_one_process_leads_to_the_jobs_and_the_menu_marks_the_pages(open_app: Open, folder: Path, page: str) -> None:
     app = open_app(folder, page, run="trace")
     assert [block.value for block in app.main.code] == ["warpladder import --job FOLDER"]

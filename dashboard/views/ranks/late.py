@@ -1,10 +1,9 @@
-"""How long each rank waits for the others, how often it came last, and how sure that is."""
+"""Why a rank is late."""
 
 from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.lateness import Lateness
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.words import first_of, named_ranks
 
@@ -26,29 +25,12 @@ def ranking(data: RunData) -> pd.DataFrame:
     """The ranks with matched collectives, the latest first: by how much longer others wait than they do, then by their own wait.
 
     Returns:
-        `rank`, `late`, `cause`, `lateness_ns` (null in runs before it), `wait_ns`, `wait_uncertainty_ns` (a standard deviation), `last`, `collectives`, `last_percent` (of the
-        collectives), the clock: `offset_ns`, `drift_ppm`, `uncertainty_ns`, and `device_name`. No rows where no wait is known.
+        `rank`, `late`, `cause` and `device_name`. No rows where no wait is known.
     """
-    times = ("lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns")
-    ranks = data.job.frame("ranks", "rank", "late", "cause", "device_name", *times)
+    ranks = data.job.frame("ranks", "rank", "late", "cause", "device_name", "lateness_ns", "wait_ns")
     order = ["late", "lateness_ns", "wait_ns", "rank"]
     ranks = ranks[ranks["wait_ns"].notna()].sort_values(order, ascending=[False, False, True, True], ignore_index=True)
-    ranks["last_percent"] = 100 * ranks["last"].astype(float) / ranks["collectives"].where(ranks["collectives"] > 0)
-    columns = ["rank", "late", "cause", "lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "last_percent"]
-    return ranks[[*columns, "offset_ns", "drift_ppm", "uncertainty_ns", "device_name"]]
-
-
-def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The rows of `ranking` that are drawn: all of up to `most`, else the first ones and the one in the middle."""
-    if len(ranks) <= most:
-        return ranks
-    return pd.concat([ranks[: most - 1], ranks.iloc[[len(ranks) // 2]]], ignore_index=True)
-
-
-def title(found: Lateness, ranks: pd.DataFrame) -> str:
-    """`Rank 13 is late: … longer, 1.20 s of it exposed. Cause: kernels take longer`, `No rank is late`, or why none can be told."""
-    sentence, why = found.sentence[0].upper() + found.sentence[1:], cause_of(ranks)
-    return f"{sentence}. Cause: {why}" if why else ": ".join(filter(None, (sentence, "; ".join(found.reasons))))
+    return ranks[["rank", "late", "cause", "device_name"]]
 
 
 def cause_of(ranks: pd.DataFrame) -> str:

@@ -1,1 +1,0 @@
-"""Which rank makes the others wait, how much, and why?"""
