@@ -12,7 +12,6 @@ from warpladder.dashboard.core.run_data import RunData, RunError, chosen
 from warpladder.dashboard.ui import headed
 from warpladder.dashboard.ui.template import Chart, Theme, look
 from warpladder.dashboard.views import ladder, sizes
-from warpladder.dashboard.views.ladder.chart import Scale
 from warpladder.dashboard.views.ladder.roofline import chart as roofline
 from warpladder.dashboard.views.sizes.chart import Metric
 
@@ -75,14 +74,12 @@ class Plot:
         *,
         scope: str | None = None,
         cache: str | None = None,
-        scale: Scale = "auto",
         theme: Theme = "light",
     ) -> Figure:
         """The variants of one case: time with interval, gain of each rung, and floor.
 
         Args:
             case: None for the last of the largest cases that were timed.
-            scale: of the times: `linear`, `log`, or `auto`.
             theme: `light` or `dark`.
         """
         workload, timing = self._timing(workload, scope, cache)
@@ -91,7 +88,7 @@ class Plot:
             raise RunError(
                 f"{workload} {case}: no variant was timed in {timing.scope} {timing.cache}; run.table() has the reasons"
             )
-        return of(ladder.chart.ladder(frame, look(self._data, theme), scale))
+        return of(ladder.chart.ladder(frame, look(self._data, theme)))
 
     def sizes(
         self,

@@ -27,7 +27,7 @@ RUNS = {
 #: Each parameter that a page reads.
 KEYS = (
     "workload", "scope", "cache", "case", "case.n", "case.perm", "case.images", "metric", "variants", "series", "precision", "table", "show",
-    "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
+    "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "why_a", "why_b", "rules_of", "figure", "as",
     "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "after", "rank", "other", "beside",

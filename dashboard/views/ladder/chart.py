@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -63,9 +63,6 @@ _LABEL_LENGTH: Final = 26
 #: Times that differ by more than this factor are drawn as marks on a logarithmic axis, since the short bars would look alike.
 _BAR_RANGE: Final = 20.0
 
-Scale = Literal["auto", "linear", "log"]
-SCALES: Final[tuple[Scale, ...]] = ("auto", "linear", "log")
-
 
 def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The ladders at the largest size, or at each of the cases that were selected.
@@ -88,14 +85,13 @@ def charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator
             yield errors.error_and_time(costs, look)
 
 
-def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
+def ladder(frame: pd.DataFrame, look: Look) -> Chart:
     """The variants of one case: time with interval, gain of each rung, and the floor as a line.
 
     Where rungs or peers have several precisions, each row has its error against float64, and each precision has a floor.
 
     Args:
         frame: `query.ladder` with at least one cell that has samples.
-        scale: of the times: bars on a linear axis, marks on a logarithmic one, or `auto` for the one that suits the times.
     """
     specimens = frame.loc[(frame["role"] == "specimen") & (frame["n"] > 0), "variant"]
     # A specimen shows an error and not a time. It is drawn only where there is nothing else.
@@ -107,7 +103,7 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     rows = records(_place(shown))
     with_samples = [row for row in rows if row.n]
     first = with_samples[0]
-    logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
+    logarithmic = timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min()
     depth = rows[-1].y + 1.3
     figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
     least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
@@ -211,11 +207,11 @@ def _draw_times(figure: go.Figure, rows: list[Cell], look: Look, logarithmic: bo
             figure.add_bar(orientation="h", width=0.62, marker=marker, **shared)
 
 
-def answering(frame: pd.DataFrame, look: Look, scale: Scale) -> Chart:
+def answering(frame: pd.DataFrame, look: Look) -> Chart:
     """The chart of `ladder` for a page: the whole row of a variant answers to the pointer, by a bar that is not seen. The `customdata`
     of a row is its place among the rows of `data` with samples.
     """
-    chart = ladder(frame, look, scale)
+    chart = ladder(frame, look)
     figure = chart.figure
     rows = list(figure.data)
     for place, row in enumerate(rows):

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import PurePath
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
@@ -32,11 +32,10 @@ def draw(run: store.Run) -> None:
         timing = widgets.choose_timing(run, workload)
         errors_known = runs.ask(run, query.has_errors, workload)
         shown = state.choose("show", "Show", _SHOWN) if errors_known else "rungs"
-        scale = cast("chart.Scale", state.choose("scale", "Scale", chart.SCALES)) if shown == "rungs" else "auto"
     if shown == "error":
         _error_and_time(run, workload, case, timing)
     else:
-        _rungs(run, workload, case, timing, scale)
+        _rungs(run, workload, case, timing)
 
 
 def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) -> None:
@@ -49,7 +48,7 @@ def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) ->
     widgets.show_chart(widgets.drawn(errors.error_and_time, frame, runs.look_of(run, widgets.theme())))
 
 
-def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: chart.Scale) -> None:
+def _rungs(run: store.Run, workload: str, case: str, timing: Timing) -> None:
     frame = runs.ask(run, query.ladder, workload, case, timing)
     if not (frame["n"] > 0).any():
         widgets.nothing(
@@ -61,7 +60,7 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
     left, right = st.container(key="side-by-side").columns([15, 7] if wide else [13, 9], gap="medium")
     with left:
-        drawn = widgets.drawn(chart.answering, frame, runs.look_of(run, widgets.theme()), scale)
+        drawn = widgets.drawn(chart.answering, frame, runs.look_of(run, widgets.theme()))
         timed = drawn.data.loc[drawn.data["n"] > 0].sort_index()["variant"].tolist()
         widgets.show_chart(drawn, on_click=lambda place: state.pick("variant", timed[int(place)]))
         words = ("Click a row for the source of its variant", runs.ask(run, processes.remark))

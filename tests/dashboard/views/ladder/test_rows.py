@@ -13,7 +13,7 @@ from warpladder.data import store
 def test_a_click_anywhere_on_a_row_is_about_its_variant(tmp_path: Path) -> None:
     data = load(store.open_run(made_runs.write(tmp_path, rounds=8, workloads=("conv2d",))))
     frame = query.ladder(data, "conv2d", "n=2048", Timing("device", "cold"))
-    drawn = chart.answering(frame, look(data), "auto")
+    drawn = chart.answering(frame, look(data))
     *rows, unseen = drawn.figure.data
     assert [row.customdata[0] for row in rows] == list(unseen.customdata) == list(range((drawn.data["n"] > 0).sum()))
     assert [row.y[0] for row in rows] == list(unseen.y)
