@@ -11,7 +11,9 @@ from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData, RunError, chosen
 from warpladder.dashboard.ui import headed
 from warpladder.dashboard.ui.template import Chart, Theme, look
-from warpladder.dashboard.views import ladder, sizes
+from warpladder.dashboard.views import sizes
+from warpladder.dashboard.views.ladder import chart as ladder_chart
+from warpladder.dashboard.views.ladder import query as ladder_query
 from warpladder.dashboard.views.ladder.roofline import chart as roofline
 from warpladder.dashboard.views.sizes.chart import Metric
 
@@ -83,12 +85,12 @@ class Plot:
             theme: `light` or `dark`.
         """
         workload, timing = self._timing(workload, scope, cache)
-        frame = ladder.query.ladder(self._data, workload, self._case(workload, case, timing), timing)
+        frame = ladder_query.ladder(self._data, workload, self._case(workload, case, timing), timing)
         if not (frame["n"] > 0).any():
             raise RunError(
                 f"{workload} {case}: no variant was timed in {timing.scope} {timing.cache}; run.table() has the reasons"
             )
-        return of(ladder.chart.ladder(frame, look(self._data, theme)))
+        return of(ladder_chart.ladder(frame, look(self._data, theme)))
 
     def sizes(
         self,

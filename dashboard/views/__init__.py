@@ -84,7 +84,6 @@ EXPORTED: Final[Mapping[str, tuple[Section, ...]]] = {
     "experiments": _sections("why.experiments"),
     "counters": _sections("why.counters"),
     "occupancy": _sections("why.occupancy"),
-    "code": _sections("why.machine_code"),
     "trace": _sections("time.operators", "time.calls", "time.transfers"),
     "job": _sections("ranks", "ranks.job_kernels", "ranks.collectives", "ranks.critical_path"),
 }

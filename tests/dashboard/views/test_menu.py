@@ -39,7 +39,7 @@ def test_a_page_opens_with_the_first_section_that_the_run_has(page: str, tables:
 
 
 def test_an_export_has_its_topics_and_their_charts_in_one_order_wherever_the_menu_has_them() -> None:
-    topics = "comparisons roofline gpus details experiments counters occupancy code trace job"
+    topics = "comparisons roofline gpus details experiments counters occupancy trace job"
     assert " ".join(export.TOPICS) == topics
     assert [section.name for section in EXPORTED["trace"]] == ["operators", "calls", "transfers"]
     every = [section for sections in EXPORTED.values() for section in sections]

@@ -17,7 +17,7 @@ from warpladder.dashboard.ui.component import component
 from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Theme, palette, tones
 from warpladder.dashboard.ui.text import cut, plain
-from warpladder.dashboard.views.why.machine_code import chart, query
+from warpladder.dashboard.views.why.machine_code import query
 from warpladder.dashboard.views.why.machine_code.query import Family, Kind, family
 from warpladder.data import store
 from warpladder.data.naming import CellName
@@ -123,7 +123,7 @@ def draw(run: store.Run) -> None:
     if topic == "source":
         _source(chosen, ptx=ptx)
     elif topic == "mix":
-        _mix(run, chosen)
+        _mix(chosen)
     else:
         _difference(run, chosen)
 
@@ -206,7 +206,7 @@ def _source(chosen: _Chosen, *, ptx: bool) -> None:
         st.caption("▲: more than the least that the accesses need. Counters of one launch under Nsight Compute.")
 
 
-def _mix(run: store.Run, chosen: _Chosen) -> None:
+def _mix(chosen: _Chosen) -> None:
     data, cell, kernel = chosen.data, chosen.cell, chosen.kernel
     st.markdown(f"## {plain(query.answer(data, cell, kernel))}")
     left, right = st.container(key="side-by-side").columns(2, gap="medium")
@@ -219,9 +219,6 @@ def _mix(run: store.Run, chosen: _Chosen) -> None:
             st.caption("A loop is the code from the target of a branch backwards to that branch.")
         else:
             st.caption("The kernel has no branch backwards, so no loop.")
-    frame = runs.ask(run, query.mix_by_variant, cell.workload, cell.case)
-    if len(frame):
-        widgets.show_chart(widgets.drawn(chart.mix, frame, runs.look_of(run, widgets.theme()), cell.workload, cell.case))
 
 
 def _difference(run: store.Run, chosen: _Chosen) -> None:

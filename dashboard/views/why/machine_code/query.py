@@ -231,31 +231,6 @@ def _spills(code: Code, loop: Loop | None) -> str:
     return f"{text}, {within or 'none'} of them in the hot loop"
 
 
-def mix_by_variant(data: RunData, workload: str, case: str) -> pd.DataFrame:
-    """A row for each unit of the hot loop of each variant's main kernel.
-
-    Columns: `variant`, `config`, `kernel`, `part` (`hot loop`, or `kernel` where it has no loop), `instructions` of the part, `unit`,
-    `count`, `percent`. Each variant has its fastest config; without times, its first one.
-    """
-    columns = ["variant", "config", "kernel", "part", "instructions", "unit", "count", "percent"]
-    rows = []
-    for variant in variants(data, workload, case):
-        cell = CellName(workload, variant, first_config(data, workload, case, variant), case)
-        kernel = data.code.kernels(cell)[main_launch(data, cell)]
-        loop = hot_loop(data, cell, kernel)
-        counts: Counter[Unit] = Counter()
-        for (unit, _), count in kernel.code.mix(loop).items():
-            counts[unit] += count
-        total = counts.total()
-        part = "hot loop" if loop else "kernel"
-        rows += [
-            (variant, cell.config, kernel.name, part, total, str(unit), counts[unit], 100 * counts[unit] / total)
-            for unit in Unit
-            if counts[unit]
-        ]
-    return pd.DataFrame(rows, columns=columns)
-
-
 class Kind(StrEnum):
     """What a row of a comparison says of its instructions."""
 

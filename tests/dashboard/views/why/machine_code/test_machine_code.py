@@ -1,19 +1,16 @@
 """The section Machine code, against a run that was written and counted by hand: queries, words, chart, export."""
 
 from dataclasses import replace
-from pathlib import Path
 from time import process_time
 
 import pytest
 
-from tests.synthetic import made_code, made_runs
+from tests.synthetic import made_code
 from tests.synthetic.made_code import CASE, NAIVE, RENAMED, TILED, WORKLOAD
 from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.sass import Code, Unit
-from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.why.machine_code import chart, query
+from warpladder.dashboard.views.why.machine_code import query
 from warpladder.dashboard.views.why.machine_code.query import Family, Kind, Row
 from warpladder.data import store
 from warpladder.data.naming import CellName
@@ -151,23 +148,6 @@ def test_a_changed_operand_alone_leaves_the_counts() -> None:
     other = tuple((line, text.replace("0x19", "0x18")) for line, text in NAIVE)
     rows, changed = query.rows(code(NAIVE), code(other)), query.changes(code(NAIVE), code(other))
     assert query.difference_sentence(rows, changed) == "17 instructions equal, 1 changed; the counts by name are the same."
-
-
-def test_the_chart_has_a_bar_for_each_variant_with_code(data: RunData) -> None:
-    frame = query.mix_by_variant(data, WORKLOAD, CASE)
-    assert list(dict.fromkeys(zip(frame["variant"], frame["config"], frame["kernel"], strict=True))) == [
-        ("v01_naive", "block=16", "conv2d<16>"), ("v02_shared", "block=8", "conv2d<8>"), ("v03_register_tile", "", "conv2d"),
-    ]  # fmt: skip
-    assert frame.groupby("variant")["percent"].sum().round(6).eq(100).all()
-    drawn = chart.mix(frame, look(data), WORKLOAD, CASE)
-    assert {bars.name: list(bars.x) for bars in drawn.figure.data}["shared memory"] == pytest.approx([0, 100 / 6, 100 / 6])
-    assert drawn.title == "v01_naive has the largest share of floating-point arithmetic in its hot loop: 33.3 %"
-
-
-def test_the_export_has_the_chart(data: RunData, tmp_path: Path) -> None:
-    assert [each.name for each in charts_of(data, topics=["code"])] == ["instruction-mix-conv2d-n-1024"]
-    plain = load(store.open_run(made_runs.write(tmp_path, "plain", rounds=8, workloads=(WORKLOAD,))))
-    assert not list(charts_of(plain, topics=["code"]))
 
 
 def test_a_difference_of_thousands_of_instructions_takes_less_than_a_second() -> None:
