@@ -527,40 +527,6 @@ NOISE: Final[Rules] = {
 }
 
 
-def _device_time(run: Shipped, row: Row) -> tuple[float, int]:
-    """The median device time of a cell, or the time that Nsight Compute counted for its one execution."""
-    if run.has("samples"):
-        found = run.rounds(cells.cell_of(row), row["gpus"], "device", row["cache"])
-        return float(found.median()), len(found)
-    table = run.table("counters")
-    for name in of.KEY:
-        table = table[table[name] == row[name]]
-    return float(table.loc[table["metric"] == "gpu__time_duration.sum", "value"].sum()), 1
-
-
-def _other(run: Shipped, row: Row) -> Shipped:
-    """The run of another collector with which the row compares."""
-    found = [each for each in of.shipped() if each.info["collector"] == row["collector"] and each.id == row["run"]]
-    return found[0]
-
-
-AGREEMENT: Final[Rules] = {
-    **dict.fromkeys((*of.KEY, "cache", "gpus", "collector", "run")),
-    "n": lambda run, row, shown: _device_time(run, row)[1],
-    "median_ns": lambda run, row, shown: _device_time(run, row)[0],
-    "other_n": lambda run, row, shown: _device_time(_other(run, row), row)[1],
-    "other_ns": lambda run, row, shown: _device_time(_other(run, row), row)[0],
-    "ratio": lambda run, row, shown: _device_time(_other(run, row), row)[0] / _device_time(run, row)[0],
-    "low": None,
-    "high": None,
-    "difference_ns": lambda run, row, shown: _device_time(_other(run, row), row)[0] - _device_time(run, row)[0],
-    "above": lambda run, row, shown: _device_time(run, row)[0] > 20_000,
-    "agrees": lambda run, row, shown: (
-        abs(round(_device_time(_other(run, row), row)[0] / _device_time(run, row)[0] - 1, 9)) <= 0.02
-    ),
-}
-
-
 def _unlaunched(run: Shipped, row: Row) -> pd.DataFrame:
     table = run.table("kernels")
     return table[(table["name"] == row["kernel"]) & (table["range_id"].isna() | table["launch_start_ns"].isna())]

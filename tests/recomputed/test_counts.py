@@ -77,13 +77,10 @@ def test_occupancy() -> None:
 def test_runs_and_checks() -> None:
     rng = random.Random(f"trust {SEED}")
     every = definitions.shipped()
-    # One run whose cells others timed too, one with a trace, and one of any.
-    compared = rng.choice(
-        [run for run in every if " by " in str(run.info["label"]) and "raining" not in str(run.info["label"])]
-    )
+    # One run with a trace, and one of any.
     traced = rng.choice([run for run in every if run.has("kernels")])
     found = []
-    for run in dict.fromkeys((compared, traced, rng.choice(every))):
+    for run in dict.fromkeys((traced, rng.choice(every))):
         data = displayed.loaded(run.id)
         tables = [("verdicts", trust.statuses(data), counts.VERDICTS), ("errors", trust.errors(data), counts.ERRORS),
                   ("skips", trust.skips(data), counts.SKIPS), ("stops", trust.stop_reasons(data), counts.STOPS),
@@ -93,12 +90,6 @@ def test_runs_and_checks() -> None:
                 ("kernels", query.unattributed(data), counts.UNATTRIBUTED),
                 ("rounds", query.by_case(query.rounds(data)), counts.ROUNDS),
             ]
-        if run is compared:
-            mine = query.device_times(data)
-            for other in every:
-                if other is not run and other.info["collector"] != run.info["collector"] and " by " in str(other.info["label"]):
-                    frame = query.compare(mine, {other.info["collector"]: query.device_times(displayed.loaded(other.id))})
-                    tables.append(("agreement", frame.assign(run=other.id), counts.AGREEMENT))
         for name, frame, rules in tables:
             found.append((run, Shown("trust", run.id, name, "", ("", "", ""), frame), rules))
     check(draw(rng, found, numbers))

@@ -10,7 +10,7 @@ import streamlit as st
 from warpladder.dashboard.compare import suspect, within_run
 from warpladder.dashboard.compare.suspect import WIDE, unsteady
 from warpladder.dashboard.compare.within_run import noise_floors
-from warpladder.dashboard.core import cells, run_index
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cells import baselines, select
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.numbers import format_measure, significant
@@ -22,9 +22,6 @@ from warpladder.data import store
 from warpladder.installation import ROOT
 
 _COLORS: Final[dict[str, Literal["red", "orange", "green", "gray"]]] = {"error": "red", "warning": "orange", "caught": "green"}
-_RECORD_ANOTHER: Final = (
-    "Record the same cases by another one: warpladder record --collector cupti (or nsight_systems, or nsight_compute)."
-)
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
@@ -36,7 +33,6 @@ def draw(run: store.Run) -> None:
         "verdicts": ("Statuses", _statuses),
         "noise": ("A/A noise", _noise),
         "samples": ("Samples of a cell", _samples),
-        "collectors": ("Collectors", _collectors),
         "copies": ("Launches & copies", _launches_and_copies),
         "ceilings": ("Ceilings", _ceilings),
         "run": ("Run", _run),
@@ -154,72 +150,6 @@ def _samples(run: store.Run) -> None:
     for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
         samples = samples[samples[column] == row[column]]
     widgets.show_chart(widgets.drawn(chart.samples_over_rounds, samples, runs.look_of(run, widgets.theme())))
-
-
-def _collectors(run: store.Run) -> None:
-    """Compare this run's cells with the same cells in runs of other collectors on the same device."""
-    mine = runs.ask(run, query.device_times)
-    collector = str(run.info["collector"])
-    if mine.empty:
-        widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
-    with widgets.controls():
-        theirs = {name: _runs_of(name, run) for name in query.COLLECTORS if name != collector}
-        chosen = {name: _other_run(run, mine, name, here) for name, here in theirs.items() if here}
-    others = {name: other for name, (other, _) in chosen.items() if other}
-    if notes := " ".join(note for _, note in chosen.values() if note):
-        st.caption(plain(notes))
-    if not any(theirs.values()):
-        widgets.nothing(f"No other collector has a run on {run.info['device_name']} here.", _RECORD_ANOTHER)
-    if not others:
-        widgets.nothing("No run is chosen to compare with.", _RECORD_ANOTHER)
-    times: dict[str, pd.DataFrame] = {name: runs.ask(other, query.device_times) for name, other in others.items()}
-    frame = query.compare(mine, times)
-    changed = query.left_out(mine, times)
-    left_out = f" {changed} cells are left out, because their source changed in between." if changed else ""
-    if frame.empty:
-        widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
-    st.markdown(f"## {plain(query.agreement_title(frame))}")
-    lines = [query.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
-    lines += runs.ask(run, query.within_the_run)
-    st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*lines, left_out.strip()) if line))
-    st.caption(
-        "Medians of device time of the same cell and source, the largest difference first. The interval of a ratio has both medians' "
-        "relative half-widths, added as independent errors."
-    )
-    widgets.table(frame.loc[(frame["ratio"] - 1).abs().sort_values(ascending=False).index])
-
-
-def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
-    """The recordings of a collector on the run's device, by their names in a URL, the newest first."""
-    wanted = {"collector": collector, "device_name": run.info["device_name"], "kind": "recording"}
-    every = runs.listing(runs.data_dirs()).runs.items()
-    here = [(name, other) for name, other in every if all(other.info[key] == value for key, value in wanted.items())]
-    return dict(sorted(here, key=lambda each: each[1].info["started_at"], reverse=True))
-
-
-def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> tuple[store.Run | None, str]:
-    """The run of another collector to compare with, and the reason that it gives nothing, if any.
-
-    At first it is the newest run that has a cell of this run.
-
-    Args:
-        mine: `agreement.device_times` of the run.
-        here: the result of `_runs_of` for the other collector, not empty.
-    """
-    comparable = [
-        name
-        for name, other in here.items()
-        if runs.opens(other) and query.share_a_cell(mine, runs.ask(other, query.device_times))
-    ]
-    titles = {**{name: run_index.dated(each, "%Y-%m-%d %H:%M") for name, each in here.items()}, "none": "none"}
-    first = comparable[0] if comparable else "none"
-    name = state.choose(f"with.{collector}", collector, titles, default=first, owner=str(run.path), always=True)
-    other = here.get(name)
-    if other is not None and not runs.opens(other):
-        return None, f"Run {name} cannot be opened; Findings says why."
-    if not comparable:
-        return other, f"No run of {collector} has a cell in common with this run."
-    return other, f"Run {name} has no cell in common with this run." if other and name not in comparable else ""
 
 
 def _launches_and_copies(run: store.Run) -> None:
