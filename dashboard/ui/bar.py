@@ -1,4 +1,4 @@
-"""The bar at the top of every page: the run, the workload and the case; and the table in which a run is chosen, named or deleted."""
+"""The bar at the top of every page: the run, the workload and the case; and the table in which a run is chosen."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,6 @@ _MOST_CHARACTERS: Final = 40
 _MOST_BAD: Final = 5  # names of bad runs below a page
 _MOST_EXPLAINED: Final = 20
 _MOST_ROWS: Final = 14
-_EDITED: Final = "run that is edited"
 #: The query parameter of the ranks of a job: numbers with commas between them.
 _RANKS: Final = "ranks"
 _RANKS_SHOWN: Final = "ranks shown"
@@ -71,7 +70,7 @@ def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:
     device = run_index.device_of(run)
     state.set_text(state.RUN, "", name)
     state.name_run(name)
-    if st.button(f"{plain(cut(label_of(run), _MOST_CHARACTERS))} ▾", key="choose run", help="Choose, name or delete a run."):
+    if st.button(f"{plain(cut(label_of(run), _MOST_CHARACTERS))} ▾", key="choose run", help="Choose another run."):
         st.dialog("Runs", width="large")(table)()
     ended = _ended(listing, name)
     kind = listed.kind if listed and not ended else ""
@@ -191,11 +190,9 @@ def _opens(listing: runs.Listing, name: str) -> bool:
 
 
 def table() -> None:
-    """All runs with a filter. A click on one opens it, or selects it to be named, noted or deleted."""
+    """All runs with a filter. A click on one opens it."""
     listing = runs.listing(runs.data_dirs())
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        words = st.text_input("Filter", key="runs that contain", placeholder="a device, a label, trace").lower().split()
-        click = st.segmented_control("A click", ["opens", "edits"], default="opens", key="a click on a run", required=True)
+    words = st.text_input("Filter", key="runs that contain", placeholder="a device, a label, trace").lower().split()
     notes = store.notes(runs.data_dirs())
     every = run_index.newest_first(listing.index.values())
     shown = [each for each in every if _has_all(words, each, notes)] if words else every
@@ -206,53 +203,14 @@ def table() -> None:
         title="Runs",
         most=_MOST_ROWS,
     )
-    st.caption(f"{len(shown):,} of {len(every):,} runs, the newest first.")
-    if opened is not None and click == "opens":
-        pages.go(pages.HOME, **state.link(run=shown[opened].name))
+    st.caption(f"{len(shown):,} of {len(every):,} runs, the newest first. To name, note or delete one: warpladder runs --help")
     if opened is not None:
-        st.session_state[_EDITED] = shown[opened].name
-    name = st.session_state.get(_EDITED)
-    edited = next((each for each in shown if each.name == name), None)
-    if edited and click == "edits":
-        st.markdown(f"**{plain(edited.title)}**")
-        edit(edited, notes.get(edited.run.path, ""))
+        pages.go(pages.HOME, **state.link(run=shown[opened].name))
 
 
 def _has_all(words: Sequence[str], each: ListedRun, notes: Mapping[Path, str]) -> bool:
     text = f"{each.title} {each.kind} {notes.get(each.run.path, '')} {each.name}".lower()
     return all(word in text for word in words)
-
-
-def edit(each: ListedRun, note: str) -> None:
-    """Widgets with which a run of your own is named, noted or deleted."""
-    if each.shipped:
-        st.info("This run ships with Warpladder and stays as it is.")
-        return
-    if (address := st.get_option("server.address")) not in _OWN_ADDRESSES:
-        st.info(
-            f"Others reach this dashboard at {address}, so that it changes no run: use warpladder runs rename, note or delete."
-        )
-        return
-    with st.form(f"edit {each.name}", border=False):
-        label = st.text_input("Name", str(each.run.info["label"] or ""))
-        text = st.text_input("Note", note, help="Words to find the run with, such as before-tiling.")
-        if st.form_submit_button("Save"):
-            _change(lambda: store.rename(each.run, label), lambda: store.set_note(each.run, text))
-    with st.popover("Delete"):
-        st.markdown(plain(f"Delete {each.title}, for good?"))
-        if st.button("Delete it", key=f"delete {each.name}", type="primary"):
-            _change(lambda: store.delete(each.run))
-
-
-def _change(*changes: Any) -> None:
-    try:
-        for change in changes:
-            change()
-    except store.StoreError as error:
-        st.error(plain(str(error)))
-        return
-    runs.forget_listing()
-    st.rerun()
 
 
 def _row(each: ListedRun, notes: Mapping[Path, str]) -> dict[str, Any]:
@@ -268,8 +226,6 @@ def _row(each: ListedRun, notes: Mapping[Path, str]) -> dict[str, Any]:
     }
 
 
-#: Of a server that this machine alone reaches; no server has None.
-_OWN_ADDRESSES: Final = (None, "127.0.0.1", "localhost", "::1")
 _COLUMNS: Final = {
     "run": Column("Run", 200),
     "kind": Column("Kind", 80),

@@ -1,12 +1,10 @@
-"""The bar: a run is found, named by a link, or chosen in the table, where it can be named, noted and deleted."""
+"""The bar: a run is found, named by a link, or chosen in the table."""
 
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from streamlit import config
-from streamlit.testing.v1 import AppTest
 
 from tests.dashboard.pages import choose_run, plotted, rows, run_of
 from tests.dashboard.test_app import Open, open_app, words
@@ -185,28 +183,6 @@ def test_a_run_is_found_by_a_word_and_by_its_note(open_app: Open, tmp_path: Path
     assert list(rows(app)["Note"]) == ["before tiling"]
 
 
-def _editor(folder: str) -> None:
-    from pathlib import Path
-
-    from warpladder.dashboard.ui import bar, runs
-
-    for each in runs.listing((Path(folder),)).index.values():
-        bar.edit(each, "")
-
-
-def test_a_run_is_named_noted_and_deleted(tmp_path: Path) -> None:
-    made_runs.write_host_run(tmp_path, "spare", rounds=6)
-    app = AppTest.from_function(_editor, args=(str(tmp_path),)).run()
-    name, note = app.text_input
-    name.set_value("tiled")
-    note.set_value("before tiling")
-    app.button[0].click().run()
-    (run,) = store.list_runs([tmp_path])[0]
-    assert run.info["label"] == "tiled" and store.notes([tmp_path]) == {run.path: "before tiling"}
-    app.button(key=f"delete {run.path.name}").click().run()
-    assert not store.list_runs([tmp_path])[0] and not app.exception
-
-
 def test_a_run_that_is_deleted_behind_the_page_is_told(open_app: Open, tmp_path: Path) -> None:
     """Within the seconds for which the listing of runs is kept: the check of the run finds that it is gone."""
     made_runs.write_host_run(tmp_path, "spare", rounds=6)
@@ -216,16 +192,6 @@ def test_a_run_that_is_deleted_behind_the_page_is_told(open_app: Open, tmp_path:
     path.rename(tmp_path / ".deleted")
     app.run()
     assert "The link asks for run deleted, which is not here" in words(app) and not app.exception
-
-
-def test_a_dashboard_that_others_reach_changes_no_run(tmp_path: Path) -> None:
-    made_runs.write_host_run(tmp_path, "spare", rounds=6)
-    config.set_option("server.address", "10.0.0.7")
-    try:
-        app = AppTest.from_function(_editor, args=(str(tmp_path),)).run()
-    finally:
-        config.set_option("server.address", None)
-    assert not app.button and "10.0.0.7" in app.info[0].value
 
 
 def test_a_listing_that_ends_while_it_is_looked_up_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
