@@ -62,11 +62,6 @@ def _sizes(run: Shipped, shown: Shown) -> Found:
 def _roofline(run: Shipped, shown: Shown) -> Found:
     if match := re.search(rf"{_VARIANT} is nearest to its roof, at (?P<percent>[\d.]+) %", shown.title):
         yield match["percent"], _value(cells.ROOFLINE["percent_of_roof"], run, _rows(shown, variant=match["variant"])[0], shown)
-    if match := re.match(
-        rf"{_VARIANT} of .*: nearest to its roof at (?P<size>\S+), at (?P<percent>[\d.]+) % of what", shown.title
-    ):
-        for row in _rows(shown, variant=match["variant"], size=match["size"])[:1]:
-            yield match["percent"], _value(cells.ROOFLINE["percent_of_roof"], run, row, shown)
 
 
 def _trust(run: Shipped, shown: Shown) -> Found:

@@ -1,4 +1,4 @@
-"""Variants, or the sizes of one variant, under the measured roofs of their device, on logarithmic axes."""
+"""Variants under the measured roofs of their device, on logarithmic axes."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Cell, name_of, records
-from warpladder.dashboard.core.cells import doubt, is_trusted
+from warpladder.dashboard.core.cells import doubt
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, add_points, blank, hover, measured, slug, text, ticks
@@ -32,11 +32,10 @@ _ABOVE_FACTOR: Final = 1.9
 _BESIDE: Final = 1.1
 #: Points of a roof's line. Plotly shows a hover text at points only.
 _VERTICES: Final = 40
-_SMALLEST, _LARGEST = 7.0, 14.0
 
 
 def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
-    """The variants at the largest case, and the variant nearest to its roof over sizes.
+    """The variants at the largest case.
 
     They are drawn with the operations and bytes of the case, and where the run has counters also with the counted ones.
     """
@@ -48,11 +47,6 @@ def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
                 continue
             largest = frame[frame["size_rank"] == frame["size_rank"].max()]
             yield roofline(largest[largest["case"] == largest["case"].iloc[-1]], roofs, look, counted_in)
-            trusted = largest[is_trusted(largest) & largest["percent_of_roof"].notna()]
-            nearest = (trusted if len(trusted) else largest).sort_values("percent_of_roof", ascending=False).iloc[0]
-            over = frame[(frame["variant"] == nearest["variant"]) & (frame["series"] == nearest["series"])]
-            if len(over) > 1:
-                yield over_sizes(over, roofs, look, counted_in)
 
 
 def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str = "") -> Chart:
@@ -66,7 +60,7 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     figure, ends = _under_roofs(frame, roofs, look, counted_in)
     points = records(frame)
     rungs = sorted((point for point in points if point.role == "rung"), key=lambda point: point.rung)
-    _draw_path(figure, rungs, "the ladder, rung by rung", look)
+    _draw_path(figure, rungs, look)
     for point in sorted(points, key=lambda point: -point.gflop_per_s.value):
         _draw_point(figure, point, look, f"{look.variant_name(point.workload, point.variant)}, {_percent(point)}", counted_in)
     best = _nearest(points)
@@ -76,28 +70,7 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
         _name_point(figure, best, best.variant, ends, _flats(frame, roofs, look), look)
         title = f"{best.workload}, {best.case}: {subject} is nearest to its roof, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.case, first.cache, "counted" if counted_in else "")
-    return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "Each variant with its fastest config."))
-
-
-def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str = "") -> Chart:
-    """One variant with a point for each size; larger sizes have larger points. The arguments are documented at `roofline`."""
-    figure, ends = _under_roofs(frame, roofs, look, counted_in)
-    frame = frame.sort_values("size_rank", kind="stable")
-    points = records(frame)
-    _draw_path(figure, points, "from the smallest to the largest", look)
-    sizes = np.linspace(_SMALLEST, _LARGEST, len(points))
-    for point, marker in sorted(zip(points, sizes, strict=True), key=lambda pair: -pair[0].gflop_per_s.value):
-        _draw_point(figure, point, look, f"{point.size}, {_percent(point)}", counted_in, marker)
-    best, first = _nearest(points), points[0]
-    subject = (
-        f"{look.variant_name(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
-    )
-    title = f"{subject}: no size may be called nearest to its roof"
-    if best:
-        _name_point(figure, best, best.size, ends, _flats(frame, roofs, look), look)
-        title = f"{subject}: nearest to its roof at {best.size}, {_share(best, roofs)}"
-    name = slug("roofline", first.workload, first.variant, first.series, first.cache, "counted" if counted_in else "")
-    return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "The fastest config at each size."))
+    return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in))
 
 
 def _under_roofs(
@@ -166,17 +139,19 @@ def _name_roof(figure: go.Figure, x: float, y: float, roof: Roof, look: Look, **
     figure.add_annotation(x=math.log10(x), y=math.log10(y), showarrow=False, **words, **place)
 
 
-def _draw_path(figure: go.Figure, points: list[Cell], name: str, look: Look) -> None:
+def _draw_path(figure: go.Figure, points: list[Cell], look: Look) -> None:
     if len(points) > 1:
         x, y = [point.flop_per_byte for point in points], [point.gflop_per_s.value for point in points]
         line = {"color": look.tones.muted, "width": 1.2, "dash": "dot"}
-        figure.add_scatter(x=x, y=y, mode="lines", name=name, hoverinfo="skip", legendrank=2000, line=line)
+        figure.add_scatter(
+            x=x, y=y, mode="lines", name="the ladder, rung by rung", hoverinfo="skip", legendrank=2000, line=line
+        )
 
 
-def _draw_point(figure: go.Figure, point: Cell, look: Look, name: str, counted_in: str, size: float = 10) -> None:
+def _draw_point(figure: go.Figure, point: Cell, look: Look, name: str, counted_in: str) -> None:
     style = look.style(point.workload, point.variant)
     hovers = [_hover(point, counted_in)]
-    add_points(figure, style, text(name), [point.flop_per_byte], [point.gflop_per_s], hovers, size=size)
+    add_points(figure, style, text(name), [point.flop_per_byte], [point.gflop_per_s], hovers, size=10)
 
 
 def _name_point(figure: go.Figure, point: Cell, name: str, ends: tuple[float, ...], flats: Sequence[Roof], look: Look) -> None:
@@ -252,7 +227,7 @@ def _hover(point: Cell, counted_in: str) -> str:
     )
 
 
-def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str, points: str) -> str:
+def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str) -> str:
     source = "Intensity and rate: the operations of the case, over its least bytes and over the time."
     if counted_in:
         source = (
@@ -265,4 +240,4 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
     if has_floor_by_size(frame):
         roof += " Those of memory are rates of large arrays; a percent of floor is of the time that the case's bytes take with this L2."
     over = above if (frame["percent_of_roof"] > 100).any() else ""
-    return measured(frame, look.device, points, source, roof, over, _doubts(records(frame)))
+    return measured(frame, look.device, "Each variant with its fastest config.", source, roof, over, _doubts(records(frame)))

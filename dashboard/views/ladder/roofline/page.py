@@ -2,20 +2,16 @@
 
 from typing import Final, NoReturn
 
-import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.cells import is_trusted
 from warpladder.dashboard.core.run_index import label_of
 from warpladder.dashboard.ui import counted_run, pages, runs, state, widgets
-from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder.roofline import chart, query
 from warpladder.data import store
 
-_SHOWN: Final = {"variants": "Variants at one size", "sizes": "One variant over sizes"}
 _INTENSITIES: Final = {"paper": "On paper", "counters": "By counters"}
 _HELP: Final = (
     "On paper: the operations of the case over its least bytes. By counters: operations executed over bytes of device memory "
@@ -30,7 +26,6 @@ def draw(run: store.Run) -> None:
         if not runs.ask(run, query.computes, workload):
             _without_operations(workload)
         timing = _choose_timing(run, workload)
-        shown = state.choose("show", "Show", _SHOWN)
         # A run on the same device with counters of a variant of this run and the same source.
         found, intensity = counted_run.find(run, workload), "paper"
         counted = found.run if found and found.facts.device == run_index.device_of(run) else None
@@ -46,13 +41,8 @@ def draw(run: store.Run) -> None:
                 "Choose another run or L2, or record this machine: warpladder record.",
             )
         look, counted_in = runs.look_of(run, widgets.theme()), f"run {label_of(other)}" if other else ""
-        if shown == "sizes":
-            frame = _of_one_variant(frame, look)
-        else:
-            case = widgets.choose_case(run, workload, among=list(dict.fromkeys(frame["case"])))
-            frame = frame[frame["case"] == case]
-    draw = chart.over_sizes if shown == "sizes" else chart.roofline
-    widgets.show_chart(draw(frame, roofs, look, counted_in))
+        case = widgets.choose_case(run, workload, among=list(dict.fromkeys(frame["case"])))
+    widgets.show_chart(chart.roofline(frame[frame["case"] == case], roofs, look, counted_in))
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
@@ -61,20 +51,6 @@ def _choose_timing(run: store.Run, workload: str) -> Timing:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
     caches = [timing.cache for timing in timings]
     return timings[caches.index(widgets.choose_cache(caches, on_gpu=runs.load(run).on_gpu))]
-
-
-def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
-    """The rows of one variant, and of one series of its cases."""
-    largest = frame[frame["size_rank"] == frame["size_rank"].max()]
-    largest = largest[is_trusted(largest)] if is_trusted(largest).any() else largest
-    nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
-    workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
-    names = {variant: look.variant_name(workload, variant) for variant in variants}
-    name = state.choose("variant", "Variant", names, default=nearest)
-    frame = frame[frame["variant"] == name]
-    series = list(dict.fromkeys(frame["series"]))
-    chosen = state.choose("series", "Series", series, default=series[-1]) if len(series) > 1 else series[0]
-    return frame[frame["series"] == chosen]
 
 
 def _without_operations(workload: str) -> NoReturn:

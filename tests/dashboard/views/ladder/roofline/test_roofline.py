@@ -166,11 +166,11 @@ def test_memory_has_the_roof_of_each_mix_of_reads_and_writes() -> None:
     assert points["percent_of_roof"].to_dict() == pytest.approx(points["percent_of_floor"].to_dict())
 
 
-def test_over_sizes_of_several_mixes_the_lowest_and_the_highest_roof_of_memory_are_drawn() -> None:
+def test_of_several_mixes_the_lowest_and_the_highest_roof_of_memory_are_drawn() -> None:
     data = of_two_mixes()
     points, roofs = queries.points(data, "w", COLD), queries.roofs(data)
     assert [(roof.name, roof.value) for roof in queries.slopes(points, roofs)] == [("device_copy", 2.0), ("device_read", 4.0)]
-    chart = charts.over_sizes(points, roofs, look(data))
+    chart = charts.roofline(points, roofs, look(data))
     words = {word.text for word in chart.figure.layout.annotations}
     assert {"memory 2.00 GB/s", "memory 4.00 GB/s"} <= words
     one = charts.roofline(points[points["case"] == "n=2"], roofs, look(data))
@@ -198,15 +198,6 @@ def test_where_the_floor_is_a_time_by_size_the_roof_stays_a_rate_and_the_note_sa
         # 0.3 FLOP/byte at 2 GB/s, as without times by size; 100 bytes take 40 ns with a cold L2.
         assert (row["memory_roof"], row["roof_gflop_per_s"], row["floor_ns"]) == ("device_copy", 0.6, pytest.approx(floor_ns))
         assert (words in charts.roofline(points, queries.roofs(data), look(data)).note) == (floor_ns == 40)
-
-
-def test_over_sizes_the_marks_grow_with_the_size() -> None:
-    data = of_three()
-    points = queries.points(data, "w", COLD)
-    chart = charts.over_sizes(points[points["variant"] == "v03_c"], queries.roofs(data), look(data))
-    assert chart.title.startswith("v03_c · TF32 of w: nearest to its roof at n=1, at 50.0 % of what memory allows")
-    sizes = {trace.name: trace.marker.size for trace in chart.figure.data if trace.mode == "markers"}
-    assert sizes == {"n=1, 50.0 %": 7.0, "n=2, 50.0 %": 14.0}
 
 
 def test_above_a_roof_the_note_says_how_that_can_be() -> None:
@@ -243,10 +234,10 @@ def counted(folder: Path) -> RunData:
 
 
 @pytest.mark.thorough
-def test_the_export_has_the_roofline_on_paper_over_sizes_and_by_counters(counted: RunData) -> None:
+def test_the_export_has_the_roofline_on_paper_and_by_counters(counted: RunData) -> None:
     names = [chart.name for chart in charts_of(counted, topics=["roofline"])]
     assert names == [
-        "roofline-conv2d-n-8192-cold", "roofline-conv2d-v04-sliding-cold", "roofline-conv2d-n-2048-cold-counted",
+        "roofline-conv2d-n-8192-cold", "roofline-conv2d-n-2048-cold-counted",
     ]  # fmt: skip
 
 
@@ -254,8 +245,6 @@ def test_the_page_goes_by_counters_where_there_are_some(open_app: Open, folder: 
     app = open_app(folder, "roofline", run="gpu", workload="conv2d", intensity="counters")
     assert "conv2d, n=2048: v03_register_tile is nearest to its roof" in words(app)
     assert "Nsight Compute's counters of the same source, run gpu" in words(app)
-    app = open_app(folder, "roofline", run="gpu", workload="conv2d", show="sizes", variant="v02_shared")
-    assert "v02_shared of conv2d: nearest to its roof at n=8192" in words(app)
 
 
 @pytest.mark.thorough
