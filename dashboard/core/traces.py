@@ -135,13 +135,6 @@ class Traces:
         ranges: Int64s = self._columns[key]
         return ranges
 
-    def device_time_of_ranges(self, column: str) -> Int64s:
-        """Column `gpu_start_ns`, `gpu_end_ns` or `gpu_busy_ns` of `ranges`, with work that is attributed by time; `NONE` for
-        null.
-        """
-        own, both = self.numbers("ranges", column), self.numbers("ranges", f"time_{column}")
-        return np.where(both == NONE, own, both)
-
     def durations(self, table: str) -> Int64s:
         """Nanoseconds from start to end of each row."""
         key = (table, "")
