@@ -442,34 +442,10 @@ def _faster(name: str) -> Rule:
     return rule
 
 
-def _host(run: Shipped, row: Row) -> tuple[str, float]:
-    """The fastest host variant of the case that may be called best."""
-    every = [each for each in run.timed(row["workload"], row["case"], "operation", "hot")
-             if run.variant(row["workload"], each[0])["role"] == "host" and each[2] == 0
-             and of.trusted(run, row["workload"], *each[:2], row["case"], 0, "operation", "hot")]  # fmt: skip
-    times = {
-        each[0]: float(run.rounds((row["workload"], *each[:2], row["case"]), 0, "operation", "hot").median()) for each in every
-    }
-    return min(times.items(), key=lambda each: each[1], default=("", math.nan))
-
-
-def _to_pay(run: Shipped, row: Row, shown: Shown) -> Expected:
-    """Launches on the same data that together with the copies take less than the host."""
-    found = _executed(run, row)
-    won = _host(run, row)[1] - found["with_launch_ns"].median()
-    return math.ceil(found["copies_ns"].median() / won) if won > 0 else math.nan
-
-
 PAID: Final[Rules] = {
     **dict.fromkeys(("workload", "variant", "config", "case")),
     "role": lambda run, row, shown: run.variant(row["workload"], row["variant"])["role"],
     **{name: _stage(name) for name in (*STAGES, "copies_ns")},
     "n": lambda run, row, shown: len(_executed(run, row)),
     **{f"speedup_{name.removesuffix('_ns')}": _faster(name) for name in STAGES},
-    "reuses_to_halve": lambda run, row, shown: math.ceil(
-        _executed(run, row)["copies_ns"].median() / _executed(run, row)["with_launch_ns"].median()
-    ),
-    "host": lambda run, row, shown: _host(run, row)[0],
-    "host_ns": lambda run, row, shown: _host(run, row)[1],
-    "reuses_to_pay": _to_pay,
 }

@@ -272,11 +272,11 @@ def test_a_number_is_rounded_as_it_is_written_however_great(values: list[int], b
     assert rounded(pd.Series(quotients)).tolist() == written
 
 
-def test_a_speedup_shrinks_by_launch_and_copies_and_a_copy_pays_after_some_reuses(tmp_path: Path) -> None:
+def test_a_speedup_shrinks_by_launch_and_copies(tmp_path: Path) -> None:
     found = transfers.stages(load(store.open_run(made_traces.write_variants(tmp_path))))
-    assert rows(found[["variant", *transfers.STAGES, "copies_ns", "n", "reuses_to_halve", "reuses_to_pay"]]) == [
-        ("v01_slow", 8000.0, 9000.0, 17000.0, 18000.0, 8000.0, 2, 1, None),
-        ("v02_fast", 2000.0, 3000.0, 11000.0, 12000.0, 8000.0, 2, 3, None),
+    assert rows(found[["variant", *transfers.STAGES, "copies_ns", "n"]]) == [
+        ("v01_slow", 8000.0, 9000.0, 17000.0, 18000.0, 8000.0, 2),
+        ("v02_fast", 2000.0, 3000.0, 11000.0, 12000.0, 8000.0, 2),
     ]
     speedups = found.loc[1, [name for name in found if name.startswith("speedup_")]]
     assert speedups.tolist() == pytest.approx([4.0, 3.0, 17 / 11, 1.5])

@@ -1,1 +1,1 @@
-"""What do the copies cost, and when do they pay?"""
+"""What do the copies cost?"""

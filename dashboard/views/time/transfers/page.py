@@ -16,14 +16,6 @@ _COLUMNS: Final = {
     "speedup_with_launch": st.column_config.NumberColumn("+ launch", format="%.3g"),
     "speedup_with_copies": st.column_config.NumberColumn("+ copies", format="%.3g"),
     "speedup_end_to_end": st.column_config.NumberColumn("End to end", format="%.3g"),
-    "reuses_to_halve": st.column_config.NumberColumn(
-        "Reuses to halve", help="The number of launches on the same data with which the copies take at most half of the time."
-    ),
-    "host": "Host variant",
-    "reuses_to_pay": st.column_config.NumberColumn(
-        "Reuses to pay",
-        help="The number of launches on the same data with which launches and copies are faster than the fastest host variant.",
-    ),
 }
 
 

@@ -1,13 +1,11 @@
 """The copies of a trace: bytes, time, rate and overlap with kernels, and the speedups with the copies counted."""
 
-import math
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import ASIDE
-from warpladder.dashboard.core.cells import cells, is_trusted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.ranges import labels, parents, range_ns
@@ -86,21 +84,18 @@ def stages(data: RunData) -> pd.DataFrame:
 
     Returns:
         One row for each (workload, case, variant, config), with medians over its ranges. The columns after the key are
-        `role`, `n`, `copies_ns`, `host`, `host_ns`, and
+        `role`, `n`, `copies_ns`, and
 
         - `kernel_ns`: durations of the kernels;
         - `with_launch_ns`: `kernel_ns` plus the durations of the calls that launched the kernels, each call once;
         - `with_copies_ns`: `with_launch_ns` plus the durations of the copies;
         - `end_to_end_ns`: duration of the range;
         - `speedup_…`: of each stage over the first variant of the case. Ceilings and specimens are passed over, unless the case
-          has no others;
-        - `reuses_to_halve`: number of launches on the same data that together take as long as the copies;
-        - `reuses_to_pay`: number of launches on the same data that together with the copies take less than `host`; null without
-          samples of the host.
+          has no others.
     """
     traces = data.traces
     speedups = [f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES]
-    columns = [*_OF_OURS, "role", *STAGES, "copies_ns", "n", *speedups, "reuses_to_halve", "host", "host_ns", "reuses_to_pay"]
+    columns = [*_OF_OURS, "role", *STAGES, "copies_ns", "n", *speedups]
     if not {"ranges", "kernels", "memory_ops"} <= set(traces.tables):
         return pd.DataFrame(columns=columns)
     held = _held(traces)
@@ -122,12 +117,6 @@ def stages(data: RunData) -> pd.DataFrame:
     first = compared_first.groupby(["workload", "case"])[list(STAGES)].transform("first")
     for stage, speedup in zip(STAGES, speedups, strict=True):
         frame[speedup] = first[stage] / frame[stage]
-    frame["reuses_to_halve"] = np.ceil(frame["copies_ns"] / frame["with_launch_ns"]).astype(int)
-    frame = frame.merge(_hosts(data), on=["workload", "case"], how="left").fillna({"host": ""})
-    gain = frame["host_ns"] - frame["with_launch_ns"]
-    frame["reuses_to_pay"] = [
-        math.ceil(cost / won) if won > 0 else math.nan for cost, won in zip(frame["copies_ns"], gain, strict=True)
-    ]
     return frame[columns]
 
 
@@ -199,14 +188,3 @@ def _calls_ns(traces: Traces) -> Int64s:
     )
     again = pd.DataFrame({"process": process, "correlation": correlation, "start": start}).duplicated().to_numpy()
     return np.where(again, 0, end - start)
-
-
-def _hosts(data: RunData) -> pd.DataFrame:
-    """The fastest host variant of each case that may be called best, `host`, and its nanoseconds, `host_ns`.
-
-    A whole program does not count as a host variant, although the host's clock times it.
-    """
-    every = cells(data)
-    of_host = (every["scope"] == "operation") & (every["role"] == "host") & (every["gpus"] == 0) & (every["status"] == "ok")
-    hosts = every[of_host & is_trusted(every)].sort_values("median_ns", kind="stable").drop_duplicates(["workload", "case"])
-    return hosts[["workload", "case", "variant", "median_ns"]].set_axis(["workload", "case", "host", "host_ns"], axis=1)
