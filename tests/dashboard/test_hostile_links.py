@@ -30,7 +30,7 @@ KEYS = (
     "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "search", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "why_a", "why_b", "rules_of", "figure", "as",
-    "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "after", "rank", "other", "beside",
+    "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "rank", "other", "beside",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "none of ours",
 )  # fmt: skip
 VALUES = {

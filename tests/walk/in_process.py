@@ -44,7 +44,6 @@ OF_PAGE: Final = frozenset(
         "groups",
         "by",
         "recording",
-        "after",
         "beside",
     ]
 )

@@ -1,11 +1,11 @@
-"""Forecast: what a step gains from the best variants of its operations, and what became of it."""
+"""Forecast: what a step gains from the best variants of its operations."""
 
 from math import isnan
 from typing import Final, NamedTuple
 
 import streamlit as st
 
-from warpladder.dashboard.core.operations.forecast import ForecastCheck, Hosts, about_steps, advice, check_forecast
+from warpladder.dashboard.core.operations.forecast import Hosts, about_steps, advice
 from warpladder.dashboard.core.operations.hot_operations import Ceilings
 from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.core.run_data import RunData
@@ -34,10 +34,7 @@ def draw(run: store.Run) -> None:
             widgets.nothing(
                 "This profile has no device work, so there is no timeline to forecast.", "Profile the program on a GPU."
             )
-        recording = _choose(
-            "recording", "Recording", _recordings(program), "Of the file that warpladder extract wrote.", at_first=True
-        )
-        after = _choose("after", "Profile after", _others(run), "A later profile of the program, with operations replaced.")
+        recording = _choose_recording(_recordings(program))
     found = runs.ask(run, _found, profile, recording)
     if len(found.stages) > 1:
         widgets.show_chart(widgets.drawn(chart.waterfall, found.stages, found.forecast, runs.look_of(run, widgets.theme())))
@@ -54,8 +51,6 @@ def draw(run: store.Run) -> None:
     st.caption(plain(". ".join(f"{each[0].upper()}{each[1:]}" for each in told) + "."))
     if isnan(found.forecast.bound_ns):
         st.caption("No floor is known, since no run of this GPU has ceilings. warpladder record on it measures them.")
-    if recording is not None and after is not None:
-        _after(profile, recording, after)
     if why := query.unknown_graphs(program):
         st.caption(plain(f"{_GRAPHS} {why[0].upper()}{why[1:]}."))
     st.markdown("## Operations")
@@ -110,46 +105,19 @@ def _others(run: store.Run) -> list[ListedRun]:
     return sorted(profiles, key=lambda each: each.facts.started_at, reverse=True)[:_MOST_OTHERS]
 
 
-def _choose(key: str, label: str, offered: list[ListedRun], help: str, *, at_first: bool = False) -> store.Run | None:
-    """One of the runs, or None.
-
-    Args:
-        at_first: the first run is chosen at first; else none is.
-    """
+def _choose_recording(offered: list[ListedRun]) -> store.Run | None:
+    """One of the runs, at first the first one, or None."""
     if not offered:
         return None
     by_name = {each.name: each for each in offered}
-    names = [*by_name, _NO_RUN] if at_first else [_NO_RUN, *by_name]
     title = lambda name: by_name[name].title if name in by_name else name  # noqa: E731
-    chosen = by_name.get(state.choose(key, label, names, text=title, help=help, always=at_first))
+    help = "Of the file that warpladder extract wrote."
+    chosen = by_name.get(state.choose("recording", "Recording", [*by_name, _NO_RUN], text=title, help=help, always=True))
     return chosen.run if chosen else None
-
-
-def _after(profile: _Profile, recording: store.Run, after: store.Run) -> None:
-    """The later profile beside the forecast of what was replaced in it."""
-    check = runs.ask(profile.run, _checked, profile, recording, after)
-    if isinstance(check, str):
-        st.error(plain(check))
-        return
-    st.markdown(f"## {plain(query.measured(check))}")
-    st.caption(plain(query.replaced(check)))
-    widgets.table_of_times(query.changes(check), _CHANGES)
 
 
 def _found(data: RunData, profile: _Profile, recording: store.Run | None) -> query.Found:
     return query.found(_program(profile), runs.load(recording) if recording else None)
-
-
-def _checked(data: RunData, profile: _Profile, recording: store.Run, after: store.Run) -> ForecastCheck | str:
-    """The later profile beside the forecast, or why it cannot be compared."""
-    try:
-        later = _program(profile._replace(run=after))
-        why = query.unknown_graphs(later)
-        return (
-            f"What was replaced is not known. {why}" if why else check_forecast(_program(profile), later, runs.load(recording))
-        )
-    except store.StoreError as error:
-        return str(error)
 
 
 _OPERATIONS: Final = {
@@ -169,11 +137,4 @@ _OPERATIONS: Final = {
     "gained_high_ns": widgets.number("High, ms", "The upper end of this gain."),
     "hidden_ns": widgets.number("Hidden, ms", "What is saved and not gained: another stream or the host is waited for."),
     "why": st.column_config.TextColumn("Why not", width="medium", help="Why it cannot be called again."),
-}
-_CHANGES: Final = {
-    "operator": st.column_config.TextColumn("Operator", width="medium"),
-    "before_ns": widgets.number("Before, ms", "Device time in a step."),
-    "forecast_ns": widgets.number("Forecast, ms"),
-    "after_ns": widgets.number("After, ms"),
-    "missed_ns": widgets.number("After less forecast, ms"),
 }

@@ -7,9 +7,9 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_ratio, significant
+from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.operations.baseline_check import AXIS
-from warpladder.dashboard.core.operations.forecast import Forecast, ForecastCheck, floors, forecast, times_faster
+from warpladder.dashboard.core.operations.forecast import Forecast, floors, forecast, times_faster
 from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
 from warpladder.dashboard.core.operations.operator_calls import has_graphs
 from warpladder.dashboard.core.operations.program import Program
@@ -201,24 +201,3 @@ def headline(expected: Forecast) -> str:
     ratio = format_ratio(expected.step_ns / after) if after > 0 else ""
     parts = [f"A step of {step} would take {format_duration(after)} with the best variants", *([ratio] if ratio else [])]
     return ", ".join(parts) + (f"; {bound}" if bound else "")
-
-
-def replaced(check: ForecastCheck) -> str:
-    """What counts as replaced in the later profile, as a sentence."""
-    names = ", ".join(gain.operation.name for gain in check.forecast.gains)
-    if names:
-        return f"Forecast with {names} replaced: at most half of the calls are left in the later profile."
-    return "No form that has a faster variant is called less often in the later profile, so nothing counts as replaced."
-
-
-def changes(check: ForecastCheck) -> pd.DataFrame:
-    """The device time of operators in a step that changed: `operator`, `before_ns`, `forecast_ns`, `after_ns` and `missed_ns`."""
-    rows = [(each.name, each.before_ns, each.forecast_ns, each.after_ns, each.missed_ns) for each in check.changes]
-    return pd.DataFrame(rows, columns=["operator", "before_ns", "forecast_ns", "after_ns", "missed_ns"])
-
-
-def measured(check: ForecastCheck) -> str:
-    """`Measured: 28.4 ms (28.3 to 28.5 ms) a step, 1.10 % less than the forecast of 28.7 ms`."""
-    after, expected = format_estimate(check.after_ns, format_duration), format_estimate(check.forecast_ns, format_duration)
-    missed = check.missed_percent
-    return f"Measured: {after} a step, {significant(abs(missed))} % {'more' if missed > 0 else 'less'} than the forecast of {expected}"

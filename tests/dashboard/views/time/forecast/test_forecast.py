@@ -32,7 +32,6 @@ def imported(folder: Path, path: Path, label: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("forecast")
     imported(made, trace(made), "before")
-    imported(made, trace(made / "replaced", relu="mine::relu", relu_us=5), "after")
     on_host = Made()
     on_host.operator("aten::relu", 0, 9, tensor(4, 4))
     (made / "host").mkdir()
@@ -101,13 +100,10 @@ def test_bars_of_stages_span_what_they_save(folder: Path, found: queries.Found) 
     assert any(note.text.startswith("−") for note in chart.figure.layout.annotations)
 
 
-def test_the_page_finds_the_recording_and_sets_a_later_profile_beside_it(folder: Path, open_app: Open) -> None:
+def test_the_page_finds_the_recording(folder: Path, open_app: Open) -> None:
     app = open_app(folder, "forecast", run=run_of(folder, "before").run_id)
     assert "would take" in words(app) and "with the best variants" in words(app)
     assert app.selectbox(key="choose recording").value == "recorded"
-    later = run_of(folder, "after").run_id
-    app = open_app(folder, "forecast", run=run_of(folder, "before").run_id, after=later)
-    assert "Measured:" in words(app) and "Forecast with aten::relu replaced" in words(app)
 
 
 def test_the_page_without_a_recording_has_the_commands_that_make_one(folder: Path, open_app: Open) -> None:
