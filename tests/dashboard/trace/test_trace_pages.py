@@ -131,7 +131,7 @@ def test_the_commit_beside_an_import_is_not_shown_as_the_programs(open_app: Open
 def test_a_hostile_kernel_name_is_text_in_every_chart(traced: Path, tmp_path: Path) -> None:
     data = load(store.open_run(traced / "trace"))
     charts = list(charts_of(data))
-    assert [chart.name for chart in charts] == ["trace-kernels", "trace-api-calls", "timeline", "transfers", "transfer-stages"]
+    assert [chart.name for chart in charts] == ["trace-kernels", "trace-api-calls", "transfers", "transfer-stages"]
     assert all("<img" not in chart.figure.to_json() for chart in charts)
     hostile = load(store.open_run(made_traces.write(tmp_path, label=HOSTILE)))
     export.write(hostile, tmp_path / "out", ["csv"])
