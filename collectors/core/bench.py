@@ -293,6 +293,10 @@ class Bench(Protocol):
         """Return the references in the memory that the outputs are in (host or device)."""
         ...
 
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so many bytes of references may stay in that memory, beside what variants need."""
+        ...
+
     def draw(self, operation: Operation, seed: int | None) -> None:
         """Fill the input buffers for the operation's next execution, and what it derives from them.
 

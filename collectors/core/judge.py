@@ -47,7 +47,7 @@ SETS: Final = 3
 _FURTHER: Final = 2
 #: Sets that only timed executions use have references if the references of the first set took at most so many seconds.
 _QUICK_S: Final = 1.0
-#: Above so many bytes of inputs, timed executions use the referenced sets alone, and references are copied for each comparison.
+#: Above so many bytes of inputs, timed executions use the referenced sets alone.
 _LARGE_BYTES: Final = 1 << 30
 
 
@@ -147,8 +147,9 @@ class Problem:
         if key in self._placed:
             return self._placed[key]
         right = self.check(variant)
+        stays = bench.has_room(sum(array.nbytes for array in right.values()))
         placed = bench.place(right)
-        if sum(array.nbytes for array in right.values()) <= _LARGE_BYTES:
+        if stays:
             self._placed[key] = placed
         return placed
 

@@ -192,11 +192,14 @@ def _distance(first: np.ndarray, second: np.ndarray) -> float:
     difference, size = 0.0, 0.0
     finite = np.isfinite(first)
     flat, other = (each.reshape(-1) if finite.all() else each[finite] for each in (first, second))
-    scale = math.ldexp(1.0, -max(math.frexp(float(abs(each).max(initial=0.0)))[1] for each in (flat, other)))
-    for start in range(0, flat.size, _CHUNK):
-        part, same = (scale * each[start : start + _CHUNK].astype(wide) for each in (flat, other))
-        difference += float(np.square(np.abs(same - part)).sum())
-        size += float(np.square(np.abs(part)).sum())
+    chunks = [slice(start, start + _CHUNK) for start in range(0, flat.size, _CHUNK)]
+    largest = max((float(np.abs(each[chunk]).max()) for each in (flat, other) for chunk in chunks), default=0.0)
+    scale = math.ldexp(1.0, -math.frexp(largest)[1])
+    for chunk in chunks:
+        part, same = (each[chunk].astype(wide) * scale for each in (flat, other))
+        same -= part
+        difference += float(np.vdot(same, same).real)
+        size += float(np.vdot(part, part).real)
     return math.sqrt(difference) / (math.sqrt(size) or 1.0)
 
 

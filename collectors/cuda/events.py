@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from time import perf_counter_ns
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import cupy
 import numpy as np
@@ -60,6 +60,9 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.declare.functions.variants import FunctionVariant
 from warpladder.workloads.declare.launches import scalars
+
+#: The references of a set stay on the device if they take at most this share of the free memory.
+_REFERENCES_OF_FREE: Final = 1 / 16
 
 
 class CudaBench:
@@ -303,6 +306,9 @@ class CudaBench:
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         return {name: cupy.asarray(array) for name, array in references.items()}
+
+    def has_room(self, size_bytes: int) -> bool:
+        return bool(size_bytes <= _REFERENCES_OF_FREE * cupy.cuda.Device().mem_info[0])
 
     def poison(self, again: bool) -> None:
         poison(self.outputs, again)

@@ -200,6 +200,9 @@ class HostBench:
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         return references
 
+    def has_room(self, size_bytes: int) -> bool:
+        return True  # they are there anyway
+
     def poison(self, again: bool) -> None:
         poison(self.outputs, again)
         kept = {name: each for name, each in self.outputs.items() if each.nbytes < _LARGE_BYTES or large_blocks_come_back()}

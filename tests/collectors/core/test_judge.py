@@ -116,6 +116,18 @@ def test_references_are_compared_once_for_all_variants(monkeypatch: pytest.Monke
     assert len(compared) == 1
 
 
+@pytest.mark.parametrize(("room", "copies"), [(24, 1), (23, 2)])
+def test_references_stay_where_outputs_are_if_there_is_room(room: int, copies: int) -> None:
+    placed: list[Any] = []
+    bench: Any = SimpleNamespace(
+        has_room=lambda size_bytes: size_bytes <= room, place=lambda right: placed.append(right) or right
+    )
+    found = problems(lambda case, rng: {"x": rng.random(3, np.float32)})
+    for _ in range(2):
+        assert found.sets[0].right(workload(None).variants[0], bench)["y"].shape == (3,)
+    assert len(placed) == copies
+
+
 def test_a_workload_that_always_makes_the_same_inputs_has_one_set_and_the_reason() -> None:
     found = problems(lambda case, rng: {"x": np.ones(3, np.float32)})
     assert len(found.sets) == 1 and found.why_one.startswith("the inputs are the same at each call")

@@ -67,6 +67,9 @@ class TwoPasses:
     def place(self, references: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         return references
 
+    def has_room(self, size_bytes: int) -> bool:
+        return True
+
     def draw(self, operation: Operation, seed: int | None) -> None:
         pass
 
