@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
@@ -371,6 +371,7 @@ class Medians:
         clock_mhz: median SM clock of the samples; NaN where it is not known.
         failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for cells of
             `cells` whose work was not done.
+        doubts: (case, variant, config) -> the sources of the findings about a cell for which it is distrusted.
         scatter_ns: see `intervals.scatter_ns`.
     """
 
@@ -383,6 +384,7 @@ class Medians:
     clock_mhz: float
     failed: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     scatter_ns: float = 0.0
+    doubts: Mapping[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
 
     @cached_property
     def has_sources(self) -> bool:
@@ -419,6 +421,7 @@ def medians(run: store.Run, workload: str) -> Medians:
     error_ns = intervals.error_ns(run.info["collector"], ceilings)
     figures[:, 1], figures[:, 2] = intervals.widened(figures[:, 1], figures[:, 2], error_ns, single)
     cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], filters))}
+    doubts = _doubts(run, workload, statuses)
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
     return Medians(
         run.run_id,
@@ -429,19 +432,24 @@ def medians(run: store.Run, workload: str) -> Medians:
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
         float(np.median(clocks)) if len(clocks) else float("nan"),
         {cell: status for cell, status in bad.items() if status != "skipped"}
-        | dict.fromkeys(_not_done(run, workload, statuses), "distrusted"),
+        | {cell: "distrusted" for cell, sources in doubts.items() if sources & NOT_DONE},
         intervals.scatter_ns(run.info["collector"], ceilings),
+        doubts,
     )
 
 
-def _not_done(run: store.Run, workload: str, cells: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    """The cells whose work was not done; see `names.NOT_DONE`. A null in a diagnostic stands for any value."""
+def _doubts(run: store.Run, workload: str, cells: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], frozenset[str]]:
+    """`Medians.doubts`. A null in a diagnostic about a cell stands for any value."""
     columns = ["case", "variant", "config", "source", "severity"]
     rows = _rows(run.arrow("diagnostics", columns, {"workload": workload}))
-    about = [each for *each, source, severity in rows if source in NOT_DONE and severity != "info"]
-    for cell in cells if about else ():
-        if any(all(name in (None, value) for name, value in zip(each, cell, strict=True)) for each in about):
-            yield cell
+    about = [(each, source) for *each, source, severity in rows if severity != "info" and (each[0], each[1]) != (None, None)]
+    found = {
+        cell: frozenset(
+            source for each, source in about if all(name in (None, value) for name, value in zip(each, cell, strict=True))
+        )
+        for cell in (cells if about else ())
+    }
+    return {cell: sources for cell, sources in found.items() if sources}
 
 
 def _is_object(text: str) -> bool:

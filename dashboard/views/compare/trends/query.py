@@ -175,7 +175,7 @@ def trends(recorded: Sequence[RecordedRun], workload: str, case: str, timing: Ti
     """The variants of a case over the runs, on one device and by one collector.
 
     Each two neighbouring runs of a variant are judged as `compare --absolute` does, because a driver that slows all variants is a
-    step too; see `between_runs.Pair`. A verdict `slower` or `faster` is a step. A verdict `drifted` is a step where the fit to the whole series has a step too (`steps.find_levels`), and at the newest
+    step too; see `between_runs.Pair`. Where one of them is distrusted, nothing is known, as on Compare. A verdict `slower` or `faster` is a step. A verdict `drifted` is a step where the fit to the whole series has a step too (`steps.find_levels`), and at the newest
     run, because no later run contradicts it.
 
     Args:
@@ -231,7 +231,9 @@ class _Judge:
             self._pairs[key] = Pair(a, b, self._timing, gpus, functools.partial(self._machine, gpus), absolute=True)
         source = b.sources.get(cell.variant, "")
         equal = bool(source) and a.sources.get(cell.variant, "") == source
-        return self._pairs[key].judge(a.level(cell), b.level(cell), cell, SMALLEST_EFFECT, equal=equal)
+        judged = self._pairs[key].judge(a.level(cell), b.level(cell), cell, SMALLEST_EFFECT, equal=equal)
+        doubts = [each.doubts.get((cell.case, cell.variant, cell.config)) for each in (a, b)]
+        return judged if doubts[0] == doubts[1] else judged._replace(verdict="unknown")
 
 
 def _series(runs: Sequence[RecordedRun], judge: _Judge, cell: TimedCell) -> Series | None:

@@ -3,6 +3,7 @@
 import math
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_runs
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard.compare.levels import Levels, Medians, TimedCell, medians
 from warpladder.dashboard.core.cell import Timing
@@ -201,6 +203,21 @@ def test_a_wrong_result_is_no_improvement_and_comes_first() -> None:
     assert drawn.title == ended and [each.x for each in drawn.figure.layout.annotations if each.text == "✗"] == [8, 9]
     right = recorded(10, dict.fromkeys(SAME, 10000.0))
     assert not sentence(asked([*every, right])).startswith(ended) and of(asked([*every, right])).failed
+
+
+@pytest.mark.parametrize(("doubted", "words"), [(False, f"{MINE} became 40.0 % slower"), (True, "No variant of w changed")])
+def test_a_throttled_run_is_no_step(doubted: bool, words: str) -> None:
+    every = [recorded(night, {**dict.fromkeys(SAME, 10000.0), MINE: 1.4e4 if night == 9 else 1e4}) for night in range(10)]
+    if doubted:
+        throttled = replace(every[9].medians, doubts={("n=1", MINE, ""): frozenset({"throttling"})})
+        every[9] = replace(every[9], medians=throttled)
+    assert sentence(asked(every)).startswith(words)
+
+
+def test_the_findings_about_a_cell_are_its_doubts_in_a_trend(tmp_path: Path) -> None:
+    measured = medians(store.open_run(made_runs.write(tmp_path, "r", rounds=6, workloads=("conv2d",))), "conv2d")
+    assert measured.doubts == {("n=8192", "v04_sliding", "rows=16"): frozenset({"throttling"})}
+    assert "distrusted" not in measured.failed.values()
 
 
 def test_a_variant_that_no_run_has_right_has_no_line() -> None:
