@@ -372,15 +372,20 @@ def test_parts_of_tf32_tiles_by_blocks_and_clusters_are_added_up(
     assert 2e-4 < _error(variant, case, config, order) < 3e-4
 
 
-@pytest.mark.parametrize(("shape", "boxed"), [("300x417x67", "true"), ("301x417x67", "false")])
-def test_c_and_d_go_through_the_stages_where_their_columns_are_multiples_of_16_bytes(shape: str, boxed: str) -> None:
+@pytest.mark.parametrize(("shape", "boxed"), [("300x417x67", True), ("301x417x67", False)])
+def test_c_and_d_go_by_the_tma_where_their_columns_are_multiples_of_16_bytes(shape: str, boxed: bool) -> None:
     case = make_case({"shape": shape})
-    early = {"tile": "64x64", "stages": 8, "parts": 2}
     of_shares = WORKLOAD.variant("v22_staged_shares_tf32").launches(case, WIDE)[-1]
-    of_parts = WORKLOAD.variant("v21_early_loads_tf32").launches(case, early)[-1]
+    of_parts = WORKLOAD.variant("v21_early_loads_tf32").launches(case, _early("64x64", 2))[-1]
+    assert of_shares.kernel.endswith(", true>" if boxed else ", false>")
+    assert of_parts.kernel.endswith(", 1>" if boxed else ", 0>"), "kBoxes, or kValues"
     for launch in (of_shares, of_parts):
-        assert launch.kernel.endswith(f", {boxed}>")
-        assert [of.buffer for of in launch.args[2:4]] == (["c", "d"] if boxed == "true" else [launch.args[0].buffer] * 2)
+        assert [of.buffer for of in launch.args[2:4]] == (["c", "d"] if boxed else [launch.args[0].buffer] * 2)
+
+
+def _early(tile: str, parts: int) -> Params:
+    configs = WORKLOAD.variant("v21_early_loads_tf32").configs
+    return next(each for each in configs if (each["tile"], each["parts"]) == (tile, parts))
 
 
 @pytest.mark.parametrize(
@@ -389,17 +394,65 @@ def test_c_and_d_go_through_the_stages_where_their_columns_are_multiples_of_16_b
         ("64x32", 2, "n=128", 16),
         ("64x64", 2, "n=512", 128),
         ("64x128", 1, "n=1024", 128),
+        ("128x128", 2, "n=1024", 128),
         ("64x64", 4, "shape=250x400x150", 48),
     ],
 )
-def test_small_tf32_tiles_have_a_warpgroup_and_their_parts_along_k_a_block_each(
+def test_small_tf32_tiles_have_a_warpgroup_for_64_rows_and_their_parts_along_k_a_block_each(
     tile: str, parts: int, case: str, blocks: int
 ) -> None:
-    variant = WORKLOAD.variant("v21_early_loads_tf32")
-    config = next(each for each in variant.configs if (each["tile"], each["parts"]) == (tile, parts))
-    launch = variant.launches(WORKLOAD.case(case), config)[-1]
+    (launch,) = WORKLOAD.variant("v21_early_loads_tf32").launches(WORKLOAD.case(case), _early(tile, parts))[-1:]
+    assert launch.kernel.startswith(f"gemm<{tile.replace('x', ', ')}, ")
     assert math.prod(launch.grid) == blocks
-    assert launch.block == (160, 1, 1)
+    assert launch.block == (288 if tile.startswith("128") else 160, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile", "parts", "grid"),
+    [
+        ("256x8000x128", "64x128", 4, (16, 1, 7)),  # 30 clusters of four at once, 4 tiles
+        ("256x8000x128", "128x128", 2, (4, 1, 8)),  # 66 clusters of two, 2 tiles: more than the most
+        ("2112x4544x256", "64x128", 2, (66, 2, 1)),  # 66 tiles: one each
+        ("456x4155x227", "128x128", 2, (8, 2, 8)),
+        ("256x400x128", "64x128", 2, (8, 1, 1)),  # four turns a part: halves would save two, and a second launch costs more
+    ],
+)
+def test_clusters_of_the_same_tf32_tile_have_as_many_slices_of_k_as_run_at_once(
+    shape: str, tile: str, parts: int, grid: tuple[int, int, int]
+) -> None:
+    variant, case, config = WORKLOAD.variant("v21_early_loads_tf32"), make_case({"shape": shape}), _early(tile, parts)
+    *_, product = (each for each in variant.launches(case, config) if each.kernel.startswith("gemm<"))
+    assert product.grid == grid
+    slices, last = grid[2], variant.launches(case, config)[-1]
+    assert (last.kernel == "add_slices") == (slices > 1)
+    if slices > 1:
+        size = size_of(case)
+        assert product.kernel.endswith(", 2>"), "kSlices"
+        assert last.early and last.args[5] == slices
+        assert variant.scratch(case, config)["slices"].shape == (slices * -(-size.n // 16) * 16, -(-size.m // 4) * 4)
+
+
+@pytest.mark.parametrize("variant", ["v21_early_loads_tf32", "v22_staged_shares_tf32"])
+def test_padded_copies_have_whole_lines_and_the_product_starts_while_they_are_filled(variant: str) -> None:
+    rung, case = WORKLOAD.variant(variant), make_case({"shape": "301x417x67"})
+    pad, product = rung.launches(case, rung.configs[1])[:2]
+    copies = {name: buffer.shape for name, buffer in rung.scratch(case, rung.configs[1]).items() if name.endswith("_padded")}
+    assert copies == {"a_padded": (417, 320), "b_padded": (67, 448)}
+    assert pad.kernel == "pad_two" and not pad.early
+    assert product.early
+    aligned = WORKLOAD.case("n=512")
+    assert not rung.launches(aligned, rung.configs[1])[0].early, "nothing is padded"
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize(("tile", "parts", "shape"), [("64x128", 2, "67x833x37"), ("128x192", 2, "132x833x209")])
+def test_slices_of_k_add_up(tile: str, parts: int, shape: str, order: Order) -> None:
+    case, config = make_case({"shape": shape}), _early(tile, parts)
+    assert WORKLOAD.variant("v21_early_loads_tf32").launches(case, config)[-1].kernel == "add_slices"
+    assert _error("v21_early_loads_tf32", case, config, order) < 4e-4
 
 
 def _shares_config(tile: str, blocks: int) -> Params:

@@ -370,7 +370,10 @@ SHARES: Final[tuple[Params, ...]] = (
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "1x1", "band": 16},
     {"columns": 128, "stages": 6, "boxes": 2, "cluster": "1x1", "band": 16},
 )
-EARLY: Final[tuple[Params, ...]] = ({"columns": 64, "stages": 8, "boxes": 1, "band": 16},)
+EARLY: Final[tuple[Params, ...]] = (
+    {"columns": 64, "stages": 8, "boxes": 1, "band": 16},
+    {"columns": 256, "stages": 4, "boxes": 2, "band": 16},
+)
 NARROW: Final[tuple[Params, ...]] = (
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "2x1", "band": 16},
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "1x1", "band": 16},

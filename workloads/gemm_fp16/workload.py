@@ -8,7 +8,7 @@ from warpladder.workloads.gemm_fp16.rungs import CUDA_VARIANTS
 
 _PROBLEM = Problem(FP16)
 _TORCH = LibraryVariant("torch", "PyTorch", "peer", "fp16", requires=("torch",), prepare=peers.torch_matmul)
-WORKLOAD = make("Matrix product in FP16", _PROBLEM, CUDA_VARIANTS, _TORCH, draft=True)
+WORKLOAD = make("Matrix product in FP16", _PROBLEM, CUDA_VARIANTS, _TORCH)
 
 
 def emulation_cases() -> tuple[Case, ...]:

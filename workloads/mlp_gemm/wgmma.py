@@ -28,6 +28,7 @@ _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "turned_product.cuh")["kTurned"]
 _SHARES_TF32: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _PAD: Final = Constants(KERNELS / "pad_operands.cuh")
+_LINES: Final = Constants(KERNELS / "pad_lines.cuh")
 _SHARES_FP32: Final = Constants(KERNELS / "v20_equal_shares.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
 _EARLY: Final = Constants(KERNELS / "v21_early_loads_tf32.cu")
@@ -43,6 +44,10 @@ _PARTS_A_TURN: Final = 16
 _LEAST_TURNS_FP32: Final = 2
 #: On an H100, 1031 parts of 32 KB, and a second launch, took 10 turns of 2.7 us; of parts of 64 KB half as many in turns twice as long.
 _PARTS_A_TURN_FP32: Final = 128
+#: Slices of k that clusters of the same tile have at most.
+_MOST_SLICES: Final = 8
+#: Clusters of so many blocks that run at once: multiprocessors lie in groups that no cluster crosses.
+_CLUSTERS_AT_ONCE: Final = {1: MULTIPROCESSORS, 2: MULTIPROCESSORS // 2, 4: 30}
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 _OPERANDS: Final = ("a", "b")
@@ -54,10 +59,15 @@ def _pitch(extent: int) -> int:
     return ceil_div(extent, 4) * 4
 
 
-def _padded(case: Case, names: Sequence[str] = _OPERANDS) -> Mapping[str, Buffer]:
-    """Padded copies of those matrices whose columns do not have such a pitch, by the name of the original."""
+def _line_pitch(extent: int) -> int:
+    """The same in whole lines: the TMA then reads each line once."""
+    return ceil_div(extent, _LINES["kPadLine"]) * _LINES["kPadLine"]
+
+
+def _padded(case: Case, names: Sequence[str] = _OPERANDS, pitch: Callable[[int], int] = _pitch) -> Mapping[str, Buffer]:
+    """Padded copies of those matrices whose columns do not have a pitch that the TMA takes, by the name of the original."""
     shapes = {name: _matrices(case)[name].shape for name in names}
-    return {name: Buffer((rows, _pitch(columns))) for name, (rows, columns) in shapes.items() if columns % 4}
+    return {name: Buffer((rows, pitch(columns))) for name, (rows, columns) in shapes.items() if columns % 4}
 
 
 def _matrices(case: Case) -> Mapping[str, Buffer]:
@@ -69,6 +79,10 @@ def _scratch(case: Case, config: Params, names: Sequence[str] = _OPERANDS) -> Ma
     return {_copy_of(name): buffer for name, buffer in _padded(case, names).items()}
 
 
+def _lines_scratch(case: Case) -> Mapping[str, Buffer]:
+    return {_copy_of(name): buffer for name, buffer in _padded(case, pitch=_line_pitch).items()}
+
+
 def _copy_of(name: str) -> str:
     return f"{name}_padded"
 
@@ -78,9 +92,9 @@ def _pads(case: Case, names: Sequence[str] = _OPERANDS) -> Sequence[Launch]:
     return [_between("pad", name, _copy_of(name), name, case) for name in _padded(case, names)]
 
 
-def _pad_operands(case: Case) -> Sequence[Launch]:
+def _pad_operands(case: Case, pitch: Callable[[int], int] = _pitch) -> Sequence[Launch]:
     """One launch that fills the padded copies of those operands that have one; none where neither has."""
-    padded, blocks, args = _padded(case), 0, list[Any]()
+    padded, blocks, args = _padded(case, pitch=pitch), 0, list[Any]()
     for name, copy in padded.items():
         rows, columns = _matrices(case)[name].shape
         blocks += ceil_div(rows, _PAD["kPadRows"]) * ceil_div(copy.shape[1], _PAD["kPadSegment"])
@@ -138,20 +152,54 @@ def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
     return (*_pads(case), product)
 
 
+def _slices(size: Size, config: Params) -> int:
+    """Slices of k that clusters of the same tile have: as many as run at once. One where more would save less than their second launch takes."""
+    (rows, columns), parts = _tile(config), config["parts"]
+    turns = ceil_div(ceil_div(size.k, 2 * _TILE["kDepth"]), parts)
+    most = min(_MOST_SLICES, turns // 2, _CLUSTERS_AT_ONCE[parts] // (ceil_div(size.m, rows) * ceil_div(size.n, columns)))
+    return most if most > 1 and turns - ceil_div(turns, most) >= _LEAST_TURNS else 1
+
+
+def _tile(config: Params) -> tuple[int, int]:
+    rows, columns = map(int, config["tile"].split("x"))
+    return rows, columns
+
+
+def _early_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """Sums of the slices, one behind the other, with whole boxes of columns."""
+    size, width = size_of(case), _EARLY["kBoxColumns"]
+    if (slices := _slices(size, config)) == 1:
+        return _lines_scratch(case)
+    return {"slices": Buffer((slices * ceil_div(size.n, width) * width, _pitch(size.m))), **_lines_scratch(case)}
+
+
 def _early_loads(case: Case, config: Params) -> Sequence[Launch]:
-    """A cluster for each tile, whose blocks have a part each along k. Behind the stages are C, and the sums for the other blocks."""
-    size, (rows, columns) = size_of(case), map(int, config["tile"].split("x"))
-    stages, parts = config["stages"], config["parts"]
+    """A cluster for each slice of each tile, whose blocks have a part of the slice each. Behind the stages are C, and the sums for the other blocks."""
+    size, (rows, columns), pads = size_of(case), _tile(config), _pad_operands(case, _line_pitch)
+    stages, parts, slices = config["stages"], config["parts"], _slices(size, config)
     a, b = _operand_maps(case, columns, tf32=True)
-    boxed = size.m % 4 == 0
-    of_c, of_d = (TensorMap(name, (_EARLY["kBoxColumns"], _BOX), 128) if boxed else a for name in _RESULTS)
+    of_c, of_d, way = a, a, "kValues"
+    if slices > 1:
+        of_d, way = TensorMap("slices", (_EARLY["kBoxColumns"], _BOX), 128), "kSlices"
+    elif size.m % 4 == 0:
+        of_c, of_d = (TensorMap(name, (_EARLY["kBoxColumns"], _BOX), 128) for name in _RESULTS)
+        way = "kBoxes"
     product = launch(
-        template("gemm", rows, columns, stages, parts, boxed),
-        *((parts * ceil_div(size.m, rows), ceil_div(size.n, columns)), 2 * rows + _EARLY["kLanes"]),
-        *(a, b, of_c, of_d, "c", "d", *scalars(size)),
+        template("gemm", rows, columns, stages, parts, _EARLY[way]),
+        *((parts * ceil_div(size.m, rows), ceil_div(size.n, columns), slices), 2 * rows + _EARLY["kLanes"]),
+        *(a, b, of_c, of_d, *_RESULTS, *scalars(size)),
         shared_bytes=_FLOAT * (stages * _TILE["kDepth"] * (rows + columns) + rows * columns) + ALIGNMENT_BYTES,
+        early=bool(pads),
     )
-    return (*_pad_operands(case), product)
+    if slices == 1:
+        return (*pads, product)
+    m, n, _, alpha, beta = scalars(size)
+    sums = ("slices", *_RESULTS, m, n, slices, alpha, beta)
+    return (
+        *pads,
+        product,
+        launch("add_slices", (ceil_div(size.m, _EARLY["kAdders"]), size.n), _EARLY["kAdders"], *sums, early=True),
+    )
 
 
 def _leftover_shares(tiles: int, depth: int, most_blocks: int, least_turns: int, cut: Callable[[int, int, int], Line]) -> Line:
@@ -189,11 +237,19 @@ def _cut_wgmma_tiles(size: Size, config: Params) -> Line:
     return _cut_tiles(_clusters(size, config), depth, MULTIPROCESSORS // blocks, parts=blocks)
 
 
-def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+def _parts(case: Case, config: Params) -> Mapping[str, Buffer]:
     """The sums of a cluster's part of a tile are number `cluster + tile`."""
     line = _cut_wgmma_tiles(size_of(case), config)
     parts = config["blocks"] * max(1, line.blocks + line.tiles - 1)
-    return {"parts": Buffer((parts, _TILE["kRows"] * config["columns"])), **_scratch(case, config)}
+    return {"parts": Buffer((parts, _TILE["kRows"] * config["columns"]))}
+
+
+def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    return {**_parts(case, config), **_scratch(case, config)}
+
+
+def _staged_shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    return {**_parts(case, config), **_lines_scratch(case)}
 
 
 def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
@@ -216,16 +272,19 @@ def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _staged_shares(case: Case, config: Params) -> Sequence[Launch]:
-    """As `_equal_shares`, with tensor maps of C and D where their columns have a pitch that the TMA takes."""
+    """As `_equal_shares`, each launch after the first early, with tensor maps of C and D where their columns have a pitch that the TMA takes."""
     of_c, of_d = (TensorMap(name, (_BOX, _BOX), 128) for name in _RESULTS)
     boxed = size_of(case).m % 4 == 0
-
-    def changed(product: Launch) -> Launch:
-        a, b, *others = product.args
-        shape = template("gemm_shares", *config.values(), boxed)
-        return replace(product, kernel=shape, args=(a, b, *((of_c, of_d) if boxed else (a, a)), *others))
-
-    return [changed(each) if each.kernel.startswith("gemm<") else each for each in _equal_shares(case, config)]
+    pads = _pad_operands(case, _line_pitch)
+    product, *added = _equal_shares(case, config)[len(pads) :]
+    a, b, *others = product.args
+    product = replace(
+        product,
+        kernel=template("gemm_shares", *config.values(), boxed),
+        args=(a, b, *((of_c, of_d) if boxed else (a, a)), *others),
+        early=bool(pads),
+    )
+    return (*pads, product, *(replace(each, early=True) for each in added))
 
 
 def _staged(case: Case, config: Params) -> Sequence[Launch]:
@@ -301,6 +360,10 @@ def _wide(*columns_and_stages: tuple[int, int], **more: int) -> list[Params]:
     return [{"columns": columns, "stages": stages, **more} for columns, stages in columns_and_stages]
 
 
+def _early(tile: str, stages: int, parts: int) -> Params:
+    return {"tile": tile, "stages": stages, "parts": parts}
+
+
 def _tiled(tile: str, stages: int, thread: str = "8x8", **more: int) -> Params:
     return {"tile": tile, "thread": thread, "stages": stages, **more}
 
@@ -310,7 +373,7 @@ _rung: Final = rungs_in(KERNELS)
 WGMMA_VARIANTS: Final = (
     _rung(
         *("v12_wgmma_tf32", "Warpgroups, TF32", partial(_launches, kernel="v12_wgmma_tf32", tf32=True)),
-        *(_wide((256, 4), (128, 6), (64, 8)), "tf32"),
+        *(_wide((256, 4), (64, 8)), "tf32"),
         scratch=_scratch,
         **HOPPER,
     ),
@@ -380,21 +443,24 @@ WGMMA_VARIANTS: Final = (
     _rung(
         *("v21_early_loads_tf32", "Loads before anything else, TF32", _early_loads),
         [
-            {"tile": "64x32", "stages": 8, "parts": 2},
-            {"tile": "64x64", "stages": 8, "parts": 2},
-            {"tile": "64x64", "stages": 8, "parts": 4},
-            {"tile": "64x128", "stages": 8, "parts": 1},
+            _early("64x32", 8, 2),
+            _early("64x64", 8, 2),
+            _early("64x64", 8, 4),
+            _early("64x128", 8, 1),
+            _early("64x128", 8, 2),
+            _early("64x128", 8, 4),
+            _early("64x192", 5, 2),
+            _early("128x128", 5, 2),
+            _early("128x192", 3, 2),
         ],
         "tf32",
-        scratch=_scratch,
-        draft=True,
+        scratch=_early_scratch,
         **HOPPER,
     ),
     _rung(
         *("v22_staged_shares_tf32", "Equal shares, results by way of the stages, TF32", _staged_shares),
         *([*_wide((256, 4), blocks=2), *_wide((256, 4), blocks=1)], "tf32"),
-        scratch=_shares_scratch,
-        draft=True,
+        scratch=_staged_shares_scratch,
         **HOPPER,
     ),
 )

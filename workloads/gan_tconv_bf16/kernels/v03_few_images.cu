@@ -60,8 +60,7 @@ struct RowTile {
   }
 };
 
-// Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
-__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+#include "../../hopper_maps.cuh"
 
 // One thread: asks for the steps of a tile. Weights of the first stages are under way before the launch before has written the pixels.
 template <class Tile, int stages>

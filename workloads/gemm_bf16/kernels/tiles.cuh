@@ -28,8 +28,7 @@ __device__ __forceinline__ int steps_of(int k) {
   return (k + kDepth<Element> - 1) / kDepth<Element>;
 }
 
-// Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
-__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+#include "../../hopper_maps.cuh"
 
 // Waits for all blocks of the cluster, without a fence: barriers are visible after fence_mbarrier_init().
 __device__ __forceinline__ void cluster_meet() {

@@ -1,11 +1,15 @@
 // Idea: v18_cluster_sums_tf32 with nothing before the first loads: the thread that loads makes the barriers, and asks for all stages and for C before
-//     the other threads know of them. C and D go through shared memory by the TMA, in place of 4 bytes an access. A tile has 64 rows, for one
-//     warpgroup, so that A and B are read by one each; where tiles are few, the blocks of a cluster have a part of k each.
+//     the other threads know of them. C and D go through shared memory by the TMA, in place of 4 bytes an access. A tile of 64 rows has one
+//     warpgroup, so that A and B are read by one each; where tiles are few, the blocks of a cluster have a part of k each. Where that leaves
+//     multiprocessors idle, further clusters have slices of k of the same tile, and a second launch, which is early, adds them up. Operands that
+//     the TMA does not take as they lie are copied to whole lines, while the product starts.
 // Bottleneck: At n = 1024 shared memory: of a step, copies take 192 cycles, fragments of A 64 and B 128, where the products take 256. On an H200
 //     it takes 12.1 us, v18_cluster_sums_tf32 13.4 and cuBLASLt 13.3; n = 512 takes 5.2 us, 7.0 and 6.8. At small sizes what every launch costs.
-//     Copies without tensor maps (cp.async), whose values threads round to TF32 in shared memory, take 1.12 times as long at n = 128, 1.13 at
-//     256 and 1.37 at 512.
-// Next: Whole waves where tiles are many: from n = 1280 on, tiles of 128 x 128 are as fast or faster.
+//     Of few tiles, shape=2112x4544x256 takes 26 us and v19_equal_shares_tf32 30; shape=256x8000x128 takes 11.8 and 14.3, for which slices of
+//     parts of eight would take 11.1. Copies without tensor maps (cp.async), whose values threads round to TF32 in shared memory, take 1.12
+//     times as long at n = 128, 1.13 at 256 and 1.37 at 512.
+// Next: Whole waves where tiles are many: from n = 1280 on, tiles of 128 x 128 are as fast or faster. Three parts of 128 x 128, for which no share
+//     has as many columns as another, take shape=337x2711x1499 31.5 us in place of 35.6.
 // Source: Own work; early loads are those of `gemm_bf16` v08_early_loads.
 
 #include "../../hopper.cuh"
@@ -13,11 +17,14 @@
 #include "../../hopper_cluster_stores.cuh"
 #include "../../hopper_cluster_sums.cuh"
 #include "../../hopper_stores.cuh"
+#include "../../hopper_early.cuh"
+#include "../../hopper_maps.cuh"
 #include "wgmma_tile.cuh"
-#include "pad_operands.cuh"
+#include "pad_lines.cuh"
 
 constexpr int kLanes = 32;
-constexpr int kBox = 32;        // rows of A, C and D in a line of shared memory
+constexpr int kAdders = 256;     // threads of a block that adds slices
+constexpr int kBox = 32;         // rows of A, C and D in a line of shared memory
 constexpr int kBoxColumns = 16;  // of C and D in a box
 
 template <int rows, int columns>
@@ -57,10 +64,12 @@ struct BoxShare {
       }
   }
 
+  // Without C, `add` is false.
+  template <bool add>
   __device__ __forceinline__ void replace(float* box, const float* sums, float alpha, float beta) const {
     float old[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) old[i] = box[i / 4 * 8 * kBox + at[i % 2][i / 2 % 2]];
+    for (int i = 0; i < 8; ++i) old[i] = add ? box[i / 4 * 8 * kBox + at[i % 2][i / 2 % 2]] : 0.0f;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float sum = upper ? sums[i ^ 1] : sums[i];
@@ -76,6 +85,10 @@ __device__ __forceinline__ void multiply_steps(float (&sums)[columns / 2], int s
   unsigned values[2][16];
   Ring<stages> ring;
   int previous = 0;
+  if (steps == 0) {
+#pragma unroll
+    for (int i = 0; i < columns / 2; ++i) sums[i] = 0.0f;
+  }
 #pragma unroll 1
   for (int step = 0; step < steps; step += 2) {
 #pragma unroll
@@ -106,11 +119,12 @@ __device__ __forceinline__ void for_each_box(float (&boxes)[across][down][kBoxCo
     for (int y = 0; y < down; ++y) visit(boxes[x][y], row + y * kBox, column + x * kBoxColumns);
 }
 
-// Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
-__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+// Where D goes: out of registers; by boxes of the TMA; as sums of a slice of k, which `add_slices` adds, by boxes too.
+constexpr int kValues = 0, kBoxes = 1, kSlices = 2;
 
-// A cluster's blocks have a part of k each. `boxed`: C and D have a pitch that the TMA takes.
-template <int rows, int columns, int stages, int parts, bool boxed>
+// A cluster's blocks have a part of k each, and clusters of the same tile a slice: blockIdx.z. The map `of_d` is that of D, or of all slices, which
+// lie one behind the other and have whole boxes of columns.
+template <int rows, int columns, int stages, int parts, int way>
 __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(rows * 2 + kLanes, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const __grid_constant__ TensorMap of_c,
          const __grid_constant__ TensorMap of_d, const float* __restrict__ c, float* __restrict__ d, int m, int n, int k, float alpha, float beta) {
@@ -121,7 +135,8 @@ __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(rows * 2 + kLane
   __shared__ Mbarrier summed, added;  // the other blocks' sums, and C, are there
 
   constexpr int kPair = 2 * kDepth;  // a step for each set of fragments
-  const int part = parts > 1 ? cluster_rank() : 0, steps = (k + kPair * parts - 1) / (kPair * parts) * 2, first = part * steps;
+  const int part = parts > 1 ? cluster_rank() : 0, pairs = (k + kPair - 1) / kPair, all = parts * gridDim.z, mine_of_all = blockIdx.z * parts + part;
+  const int first = 2 * (pairs * mine_of_all / all), steps = 2 * (pairs * (mine_of_all + 1) / all) - first;
   const int row = blockIdx.x / parts * rows, column = blockIdx.y * columns, share_column = column + part * kOfBlock;
   const auto fetch = [&](int of, int step) {
     auto& to = memory.stage[of];
@@ -131,9 +146,10 @@ __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(rows * 2 + kLane
     for (int box = 0; box < rows / kBox; ++box) tma_load(to.a[box], a, row + box * kBox, (first + step) * kDepth, full);
   };
 
+  let_next_launch_start();
   if (threadIdx.x == kMultipliers) {
     prefetch_map(a), prefetch_map(b);
-    if constexpr (boxed) prefetch_map(of_c);
+    if constexpr (way == kBoxes) prefetch_map(of_c);
     for (int stage = 0; stage < stages; ++stage) {
       mbarrier_init(&pipeline.full[stage], 1);
       mbarrier_init(&pipeline.empty[stage], kMultipliers / 32);
@@ -143,12 +159,13 @@ __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(rows * 2 + kLane
       memory.others.expect(&summed);
     else
       fence_mbarrier_init();
+    wait_for_launch_before();  // which pads
     for (int step = 0; step < min(steps, stages); ++step) fetch(step, step);
-    if constexpr (boxed) {
+    if constexpr (way == kBoxes) {
       mbarrier_arrive_expect(&added, sizeof memory.results);
       for_each_box(memory.results, row, share_column, [&](float* box, int y, int x) { tma_load(box, of_c, y, x, &added); });
-      prefetch_map(of_d);
     }
+    if constexpr (way != kValues) prefetch_map(of_d);
   }
   __syncthreads();
   if constexpr (parts > 1) cluster_arrive_relaxed();
@@ -172,12 +189,12 @@ __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(rows * 2 + kLane
       for (int i = 0; i < kShare; ++i) mine[i] = sums[i];
     }
 
-    if constexpr (boxed) {
+    if constexpr (way != kValues) {
       const BoxShare share(thread);
-      mbarrier_wait(&added, 0);
+      if constexpr (way == kBoxes) mbarrier_wait(&added, 0);
 #pragma unroll
       for (int across = 0; across < kOfBlock / kBoxColumns; ++across)
-        share.replace(memory.results[across][thread / 64], mine + 8 * across, alpha, beta);
+        share.replace<way == kBoxes>(memory.results[across][thread / 64], mine + 8 * across, way == kBoxes ? alpha : 1.0f, beta);
       fence_proxy_async();
     } else {
       const int share_row = row + fragments.row;
@@ -190,14 +207,31 @@ __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(rows * 2 + kLane
     }
   }
 
-  if constexpr (boxed) {
+  if constexpr (way != kValues) {
     __syncthreads();  // D is in shared memory
     if (threadIdx.x == kMultipliers) {
+      const int slice = way == kSlices ? blockIdx.z * ((n + kBoxColumns - 1) / kBoxColumns * kBoxColumns) : 0;
       for_each_box(memory.results, row, share_column, [&](const float* box, int y, int x) {
-        if (y < m && x < n) tma_store(of_d, y, x, box);
+        if (y < m && x < n) tma_store(of_d, y, slice + x, box);
       });
       tma_store_commit();
       tma_store_wait_read<0>();
     }
   }
+}
+
+// D = alpha * sum of the slices + beta * C, a thread an element.
+__global__ void __launch_bounds__(kAdders)
+    add_slices(const float* __restrict__ slices, const float* __restrict__ c, float* __restrict__ d, int m, int n, int count, float alpha, float beta) {
+  const int row = blockIdx.x * blockDim.x + threadIdx.x, column = blockIdx.y, pitch = (m + 3) / 4 * 4;
+  const size_t place = (size_t)column * m + row;
+  const float old = row < m ? c[place] : 0.0f;
+  wait_for_launch_before();
+  if (row >= m) return;
+  const size_t slice = (size_t)((n + kBoxColumns - 1) / kBoxColumns * kBoxColumns) * pitch;
+  const float* from = slices + (size_t)column * pitch + row;
+  float sum = 0.0f;
+#pragma unroll 8
+  for (int i = 0; i < count; ++i) sum += from[i * slice];
+  d[place] = alpha * sum + beta * old;
 }

@@ -1,6 +1,6 @@
 // Idea: v19_equal_shares_tf32 with the way out of v15_staged_results_tf32: whole tiles of C and D go through the stages by the TMA, and only the
 //     parts of cut tiles go from registers to scratch memory. Where the TMA does not take C and D as they lie, the way out is that of
-//     v19_equal_shares_tf32.
+//     v19_equal_shares_tf32. Launches after the first are early, and copies of operands have whole lines.
 // Bottleneck: The tensor cores, and the power that they draw. On an H200 n = 3000 takes 166 us, v19_equal_shares_tf32 176 and cuBLASLt 187; n = 5000
 //     takes 737 us, 780 and 787. At n = 6100 rows of A and B begin within a line of 128 bytes, and it takes as long as L2 gives lines: 1367 us,
 //     where cuBLASLt takes 1340; without clusters 2163.
@@ -8,9 +8,16 @@
 //     1.2 to 1.3 times the time, since lanes ask one after another.
 // Source: Own work.
 
-#include "v15_staged_results_tf32.cu"
+#include "../../hopper.cuh"
+#include "../../hopper_clusters.cuh"
+#include "../../hopper_stores.cuh"
+#include "../../hopper_early.cuh"
+#include "wgmma_tile.cuh"
+#include "tf32_product.cuh"
+#include "cluster_tiles.cuh"
+#include "staged_boxes.cuh"
 #include "line.cuh"
-#include "pad_operands.cuh"
+#include "pad_lines.cuh"
 
 constexpr int kFour = 4;
 
@@ -24,6 +31,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   constexpr int kConsumerWarps = kConsumers / 32;
   constexpr int kAhead = 48;  // steps before the end of a tile when L2 is asked for C
   using Part = Parts<columns>;
+  let_next_launch_start();
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Pipeline<stages> pipeline;
@@ -40,6 +48,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   if (threadIdx.x < kProducers) {
     give_registers<40>();
     if (threadIdx.x < 32) {  // loads
+      wait_for_launch_before();  // which pads
       Ring<stages> ring;
       while (pieces.next(piece)) {
         place_in_cluster<columns, blocks>(piece.tile, rank, m, n, row, column);
@@ -138,6 +147,7 @@ __global__ void __launch_bounds__(kConsumers)
 #pragma unroll
   for (int i = 0; i < kFour; ++i) old[i] = inside(i) ? c[place(i)] : 0.0f;
 
+  wait_for_launch_before();
   const int first = line.place(line.first_block(tile), tile) * blocks + rank;
   const float4* from = parts + (size_t)first * kFours + blockIdx.y * kConsumers + threadIdx.x;
   float4 sum = *from;

@@ -13,8 +13,7 @@ struct Stage {
   unsigned char b[columns * kLineBytes];
 };
 
-// Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
-__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+#include "../../hopper_maps.cuh"
 
 // Where warps meet that are not all of the block. What a thread wrote to shared memory before it arrives is seen by all that have waited, and by
 // wgmma and the TMA.
