@@ -1,6 +1,6 @@
 """Right programs of transforms and linear algebra."""
 
-from benchmarks.examination.problems import programs
+from benchmarks.examination.texts import programs
 
 CASES = programs("""
 ## rfft | n=[4096]

@@ -1,6 +1,6 @@
 """Right programs of neural networks, in NumPy and in PyTorch."""
 
-from benchmarks.examination.problems import programs
+from benchmarks.examination.texts import programs
 
 CASES = programs("""
 ## quantise | n=[200_000]

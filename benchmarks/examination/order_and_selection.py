@@ -1,6 +1,6 @@
 """Right programs that sort, count, scan, sample and select."""
 
-from benchmarks.examination.problems import programs
+from benchmarks.examination.texts import programs
 
 CASES = programs("""
 ## sort | n=[100_000]

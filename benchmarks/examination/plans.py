@@ -1,6 +1,6 @@
 """Right programs that keep what does not depend on the numbers: tables, factors, plans, compiled code, choices of a tuner; and a start."""
 
-from benchmarks.examination.problems import programs
+from benchmarks.examination.texts import programs
 
 CASES = programs("""
 ## weights_of_a_width | n=[3000]

@@ -1,6 +1,6 @@
 """Right programs of images, physics, finance and statistics, and of results at the edge of the numbers."""
 
-from benchmarks.examination.problems import programs
+from benchmarks.examination.texts import programs
 
 CASES = programs("""
 ## numba_parallel_sum | n=[1_000_000]
