@@ -53,7 +53,7 @@ format: $(BIN)/.dev
 # The packages that `make app` and `make test` install, of the ranges in pyproject.toml. What a lock has stays; ARGS=--upgrade takes the newest.
 lock: $(BIN)/.dev
 	$(call locked,requirements.txt,--universal --extra dashboard --extra host)
-	$(call locked,requirements-dev.txt,--universal -c requirements.txt --group dev $(addprefix --extra ,dashboard host jobs mcp mpi ncu sql))
+	$(call locked,requirements-dev.txt,--universal -c requirements.txt --group dev $(addprefix --extra ,dashboard host mcp mpi ncu sql))
 	$(call locked,requirements-peers.txt,--python-platform linux -c requirements.txt --extra gpu --extra peers)
 	$(call locked,requirements-gpu.txt,--python-platform linux -c requirements-peers.txt --extra gpu)
 	$(call locked,requirements-gpu-cuda12.txt,--python-platform linux -c requirements.txt --extra gpu-cuda12)

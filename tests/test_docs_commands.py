@@ -36,7 +36,7 @@ REPORTS: Final = {
     ".ncu-rep": FIXTURES / "nsight-compute-2025.3" / "report.ncu-rep",
 }
 #: Programs that are not of the project: a command of the project that they start is checked, their own options are not.
-OTHERS: Final = ("ssh", "salloc", "compute-sanitizer", "ncu", "dask", "proton")
+OTHERS: Final = ("ssh", "salloc", "compute-sanitizer", "ncu", "proton")
 COMMANDS: Final = [
     pytest.param(line, id=f"{name_of(block.page)}:{block.line + place}")
     for block in BLOCKS

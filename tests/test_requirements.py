@@ -24,7 +24,7 @@ def _locked(file: str) -> dict[str, str]:
     ("file", "extras"),
     [
         ("requirements.txt", ["dashboard", "host"]),
-        ("requirements-dev.txt", ["dashboard", "host", "jobs", "mcp", "mpi", "ncu", "sql"]),
+        ("requirements-dev.txt", ["dashboard", "host", "mcp", "mpi", "ncu", "sql"]),
         ("requirements-gpu.txt", ["gpu"]),
         ("requirements-gpu-cuda12.txt", ["gpu-cuda12"]),
         ("requirements-peers.txt", ["gpu", "peers"]),

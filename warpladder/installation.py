@@ -15,7 +15,6 @@ IS_CHECKOUT: Final = ROOT != _HERE
 #: Module -> the extra of the package that brings it, of modules that a command stops without.
 _EXTRAS: Final = {
     **dict.fromkeys(("choreographer", "plotly", "streamlit"), "dashboard"),
-    **dict.fromkeys(("dask", "distributed"), "jobs"),
     **dict.fromkeys(("cuda", "cupy"), "gpu"),
     "duckdb": "sql",
     "mcp": "mcp",

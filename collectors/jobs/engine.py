@@ -1,15 +1,12 @@
-"""Runs the tasks of a job on processes of this machine, or on the workers of a Dask cluster."""
+"""Runs the tasks of a job on processes of this machine."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, TypeVar
-
-from warpladder.errors import Error
-from warpladder.installation import how_to_install
 
 TaskT = TypeVar("TaskT")
 DoneT = TypeVar("DoneT")
@@ -20,14 +17,8 @@ _OWN_BYTES: Final = 150 << 20
 #: Bytes of text for one of a compressed trace.
 _UNZIPPED: Final = 13
 _SHARE_OF_MEMORY: Final = 0.8
-_TRIES: Final = 2
 #: Why nothing became of a task whose worker died.
 KILLED: Final = "its process was killed twice, as of a lack of memory; give fewer --workers"
-_CONNECT_S: Final = 15
-
-
-class EngineError(Error):
-    """The workers cannot be reached, or were lost."""
 
 
 def text_bytes(path: Path) -> int:
@@ -56,29 +47,16 @@ def _free_memory() -> int:
 
 
 def run_all(
-    function: Callable[[TaskT], DoneT],
-    tasks: Sequence[TaskT],
-    workers: int,
-    scheduler: str,
-    lost: Callable[[TaskT], DoneT],
+    function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], workers: int, lost: Callable[[TaskT], DoneT]
 ) -> Iterator[DoneT]:
-    """Yield what becomes of each task, in the order in which they end. Raises EngineError: the scheduler cannot be
-    reached, or was lost.
+    """Yield what becomes of each task, in the order in which they end.
+
+    A worker that dies breaks its pool. One of the first tasks that are left killed it, so each of these gets a pool of its own.
 
     Args:
         function: takes a task; a function of a module, since it travels to the workers.
-        workers: processes on this machine.
-        scheduler: address of a Dask scheduler, `tls://…` or `tcp://…`; empty for processes of this machine.
         lost: the result of a task whose worker died each time that it was tried.
     """
-    run = _on_cluster if scheduler else _on_processes
-    yield from run(function, tasks, workers, scheduler, lost)
-
-
-def _on_processes(
-    function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], workers: int, _: str, lost: Callable[[TaskT], DoneT]
-) -> Iterator[DoneT]:
-    """A worker that dies breaks its pool. One of the first tasks that are left killed it, so each of these gets a pool of its own."""
     left = list(tasks)
     while left:
         ended = set()
@@ -115,42 +93,3 @@ def _as_ended(futures: Mapping["Future[Any]", Any]) -> Iterator["Future[Any]"]:
     while pending:
         ended, pending = wait(pending, return_when=FIRST_COMPLETED)
         yield from ended
-
-
-def _on_cluster(
-    function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], _: int, scheduler: str, lost: Callable[[TaskT], DoneT]
-) -> Iterator[DoneT]:
-    """Dask itself gives the tasks of a worker that dies to others."""
-    with _cluster(scheduler) as pool:
-        futures = {pool.submit(function, task): task for task in tasks}
-        for future in _as_ended(futures):
-            try:
-                result = future.result()
-            except Exception as error:  # of a type of Dask, such as KilledWorker, or the lost connection
-                if type(error).__name__ == "KilledWorker":
-                    yield lost(futures[future])
-                    continue
-                raise EngineError(
-                    f"{scheduler}: the scheduler was lost ({type(error).__name__}); start it, and give the same command again: "
-                    "ranks that are imported stay"
-                ) from error
-            yield result
-
-
-@contextmanager
-def _cluster(scheduler: str) -> Iterator[Executor]:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise EngineError(f"--scheduler needs Dask: {how_to_install('jobs')}, here and on the workers") from None
-    try:
-        client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
-    except Exception as error:
-        raise EngineError(
-            f"{scheduler}: no scheduler answers ({type(error).__name__}); start one with: dask scheduler --host 127.0.0.1"
-        ) from error
-    try:
-        yield client.get_executor(retries=_TRIES)
-    finally:
-        with suppress(Exception):
-            client.close(timeout=5)

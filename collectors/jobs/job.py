@@ -76,14 +76,12 @@ class Request:
     Attributes:
         paths: the profiles: one a rank, or reports of Nsight Systems of several processes or GPUs.
         workers: processes on this machine; 0 for as many as fit.
-        scheduler: address of a Dask scheduler; empty for processes of this machine.
         arguments: command line, kept with the run.
     """
 
     paths: Sequence[Path]
     label: str
     workers: int = 0
-    scheduler: str = ""
     arguments: Sequence[str] = ()
 
 
@@ -98,7 +96,6 @@ def import_job(
 
     Raises:
         JobError: no rank can be imported, or two profiles are of one rank.
-        EngineError: the scheduler cannot be reached, or was lost. Finished ranks are kept.
         StoreError: the data folder cannot be written.
     """
     folder = _folder(request.paths, data_dir)
@@ -159,7 +156,7 @@ def _run(
     workers = request.workers or engine.worker_count([task.path for task in tasks])
     for number, each in enumerate(done):
         ended(number + 1, every, each)
-    for each in engine.run_all(import_rank, tasks, workers, request.scheduler, _lost):
+    for each in engine.run_all(import_rank, tasks, workers, _lost):
         done.append(each)
         ended(len(done), every, each)
         if each.rank is not None:
@@ -193,7 +190,7 @@ def _planned(request: Request, folder: Path, notes: Notes) -> tuple[list[Task], 
         reports.ToList(path, folder / _EXPORTS / str(place)) for place, path in enumerate(paths) if not kineto.is_trace(path)
     ]
     workers = request.workers or engine.worker_count([task.path for task in to_list])
-    found = engine.run_all(reports.list_parts, to_list, workers, request.scheduler, reports.lost) if to_list else ()
+    found = engine.run_all(reports.list_parts, to_list, workers, reports.lost) if to_list else ()
     listed = {each.path: each for each in found}
     several = [each for each in listed.values() if len(each.parts) > 1]
     ranks = _ranks_by_nccl(list(listed.values())) if len(to_list) == len(paths) else {}

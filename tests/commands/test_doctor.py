@@ -51,7 +51,6 @@ def test_each_extra_that_a_cure_names_brings_what_is_missing() -> None:
         "streamlit",
         "plotly",
         "numba",
-        "distributed",
         "mcp",
         "duckdb",
     }

@@ -40,7 +40,6 @@ _EXTRAS: Final = {
     "streamlit": ("dashboard", "the pages of warpladder app"),
     "plotly": ("dashboard", "charts as files"),
     "numba": ("host", "the project's variants for a processor"),
-    "distributed": ("jobs", "import --job --scheduler"),
     "mcp": ("mcp", "warpladder mcp"),
     "duckdb": ("sql", "warpladder sql"),
 }

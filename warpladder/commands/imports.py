@@ -73,12 +73,6 @@ def profile_command(
     metavar="N",
     help="With --job: processes on this machine. Default: as many as fit.",
 )
-@click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    envvar="DASK_SCHEDULER_ADDRESS",
-    help="With --job: a Dask scheduler, such as tls://host:8786.",
-)
 @format_option("answer", TABLE_OR_JSON)
 def import_command(
     paths: Sequence[Path],
@@ -87,7 +81,6 @@ def import_command(
     variant_from: str,
     job: bool,
     workers: int | None,
-    scheduler: str | None,
     form: TableOrJson,
 ) -> None:
     """Import profiles of Nsight, PyTorch, JAX or Triton as runs.
@@ -110,14 +103,13 @@ def import_command(
         if variant_from:
             raise click.UsageError("--variant-from names ranges of one trace; leave it out with --job")
         found = dict.fromkeys(path for place in paths for path in profiles(str(place)))
-        imported = _import_job(list(found), data_dir, label, workers or 0, scheduler or "")
+        imported = _import_job(list(found), data_dir, label, workers or 0)
         _print([imported], form)
         if not imported.complete:
             raise click.exceptions.Exit(ExitCode.WRONG)
         return
-    given = click.get_current_context().get_parameter_source("scheduler")
-    if workers or given is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--workers and --scheduler need --job")
+    if workers:
+        raise click.UsageError("--workers needs --job")
     refused = False
     runs: list[_Imported] = []
     with Leave():
@@ -207,10 +199,10 @@ def _import_merged(path: Path, data_dir: Path, label: str) -> _Imported:
     lines = wrapped([f"{path.name}: holds the traces of several processes, and becomes a job with a rank for each"])
     for line in lines:
         say(line)
-    return _import_job([path], data_dir, label or path.name.split(".")[0], 0, "", len(lines))
+    return _import_job([path], data_dir, label or path.name.split(".")[0], 0, len(lines))
 
 
-def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int, scheduler: str, printed: int = 0) -> _Imported:
+def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int, printed: int = 0) -> _Imported:
     """Import the ranks of a job, with a bar, where so many lines are printed already."""
     from warpladder.collectors.core.signals import Leave
     from warpladder.collectors.jobs.job import Request, import_job
@@ -220,7 +212,7 @@ def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int,
     notes = Notes()
     what = paths[0].name if len(paths) == 1 else f"{len(paths)} profiles"
     with Leave(), TerminalProgress(f"importing a job of {what}") as progress:
-        request = Request(paths, label, workers, scheduler, sys.argv[1:])
+        request = Request(paths, label, workers, sys.argv[1:])
         run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("", done, of))
     complete = all(row["severity"] != "error" for row in notes.rows)
     return _Imported(label, data_dir / run_id, notes.warnings(), complete, printed + _OF_PROGRESS)
