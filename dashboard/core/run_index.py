@@ -41,9 +41,12 @@ def dated(run: store.Run, how: str = "%Y-%m-%d") -> str:
 
 
 def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
-    """As `label_of`, from the row of table `run` and the workloads in their order. The id of the run where it has no workload."""
+    """As `label_of`, from the row of table `run` and the workloads in their order. Without a workload the name of the imported file with
+    its date, and the id of the run where nothing was imported."""
     if info["label"]:
         return files.one_line(str(info["label"]))
+    if not workloads and info.get("source"):
+        return files.one_line(f"{info['source']} · {info['started_at']:%Y-%m-%d %H:%M}")
     if not workloads:
         return files.one_line(str(info["run_id"]))
     device = str(info["device_name"] or info["cpu_name"])

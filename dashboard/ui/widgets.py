@@ -361,13 +361,15 @@ def _drawn(_draw: Callable[[], Chart], name: str, args: tuple[Any, ...], options
     return _draw()
 
 
-def show_chart(chart: Chart, *, on_click: Callable[[Any], None] | None = None) -> None:
+def show_chart(chart: Chart, *, titled: bool = True, on_click: Callable[[Any], None] | None = None) -> None:
     """A chart under its title, with how it was measured, its downloads and its data.
 
     Args:
+        titled: not where a sentence above the chart has what its title tells.
         on_click: called with the `customdata` of a point that was clicked, before the next rerun.
     """
-    st.markdown(f"## {plain(chart.title)}")
+    if titled:
+        st.markdown(f"## {plain(chart.title)}")
     name = f"chart {chart.name}"
     clicked = {"on_clicked_change": lambda: on_click(st.session_state[name]["clicked"])} if on_click else {}
     height = int(chart.figure.layout.height)

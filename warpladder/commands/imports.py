@@ -123,6 +123,8 @@ def import_command(
                 refused = True
     if form == "json":
         _print(runs, form)
+    elif len(paths) > 1 and runs:
+        say("where the time of each goes: warpladder summary RUN, or warpladder app RUN")
     if refused or not all(run.complete for run in runs):
         raise click.exceptions.Exit(ExitCode.REFUSED if refused else ExitCode.WRONG)
 

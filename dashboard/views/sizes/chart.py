@@ -264,8 +264,7 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
         tied = f", {ties} tied" * (ties > 0) if len(won) else f", tied with the next one{' in each' * (ties > 1)}"
         of_precision = f" of {word(str(precision))}" if several else ""
         if len(most) > 1 and most.iloc[0] == 1:
-            of_all = "" if len(most) == len(cases) else f"{len(most)} of "
-            first.append(f"a different one in each of {of_all}{counted(len(cases), 'case')}{of_precision}{tied}")
+            first.append(f"no variant in more than 1 of {counted(len(cases), 'case')}{of_precision}{tied}")
             continue
         in_precision = "" if len(won) else of_precision
         many = f"{most.iloc[0]} of {counted(len(cases), 'case')}"

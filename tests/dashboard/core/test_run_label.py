@@ -18,6 +18,7 @@ def test_a_made_label_has_the_workload_the_time_and_the_device() -> None:
     assert label_from(info, ["my_kernel"]) == "my_kernel · 2026-11-24 15:01 · AMD EPYC"
     assert label_from(info, ["a", "b", "c", "d"]) == "a, b and 2 more · 2026-11-24 15:01 · AMD EPYC"
     assert label_from(info, []) == "20261124T150127Z-d9cc"
+    assert label_from({**info, "source": "step.json.gz"}, []) == "step.json.gz · 2026-11-24 15:01"
     assert label_from({**info, "label": "mine,\nand yours"}, ["a"]) == r"mine,\nand yours"
 
 

@@ -75,7 +75,8 @@ def draw(run: store.Run) -> None:
     with costs:
         _costs(contest, offers)
     with losses:
-        widgets.show_chart(widgets.drawn(chart.losses, contest, shipped, runs.look_of(run, widgets.theme()), choices.series))
+        drawn = widgets.drawn(chart.losses, contest, shipped, runs.look_of(run, widgets.theme()), choices.series)
+        widgets.show_chart(drawn, titled=False)
     _code(run, choices, contest, shipped, float(accepted), language)
 
 
