@@ -22,6 +22,8 @@ from warpladder.data import store
 from warpladder.installation import ROOT
 
 _COLORS: Final[dict[str, Literal["red", "orange", "green", "gray"]]] = {"error": "red", "warning": "orange", "caught": "green"}
+#: Lines of a kind of finding that are shown at once.
+_MOST_LINES: Final = 5
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
@@ -79,7 +81,10 @@ def _list_findings(findings: pd.DataFrame) -> None:
                 widgets.badge(severity, _COLORS.get(severity, "gray"))
                 st.markdown(f"**{plain(source.replace('_', ' '))}**", width="content")
             lines = [line for row in kind.to_dict("records") for line in _lines(row)]
-            st.markdown("  \n".join(f":small[{line}]" for line in lines))
+            st.markdown("  \n".join(f":small[{line}]" for line in lines[:_MOST_LINES]))
+            if rest := lines[_MOST_LINES:]:
+                with st.expander(f"{len(rest)} more"):
+                    st.markdown("  \n".join(f":small[{line}]" for line in rest))
 
 
 def _lines(finding: Mapping[Any, Any]) -> list[str]:
