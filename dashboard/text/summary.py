@@ -308,7 +308,7 @@ def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any
     told = f"{len(caught)} caught: {names}"
     if missed := [_cell(row) for row in measured if row not in caught]:
         more = f", and {len(missed) - _MOST_REASONS} more" if len(missed) > _MOST_REASONS else ""
-        told = f"{len(caught)} of {len(measured)} cells caught; not caught: {', '.join(missed[:_MOST_REASONS])}{more}"
+        told = f"{len(caught)} of {len(measured)} cells caught; not caught, because a case is too small to tell or a check fails: {', '.join(missed[:_MOST_REASONS])}{more}"
     return f"specimens (known pitfalls, which the checks have to catch): {told}"
 
 
