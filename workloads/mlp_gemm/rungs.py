@@ -23,6 +23,7 @@ from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 _FLOAT_BYTES: Final = 4
+_REGISTERS: Final = 128  # of a thread with a tile of 8x8, at most
 _SHARED_TILE: Final = Constants(KERNELS / "v03_shared_tile.cu")
 _COLUMN_STRIP: Final = Constants(KERNELS / "v04_column_strip.cu")
 _REGISTER_TILE: Final = Constants(KERNELS / "v05_register_tile.cu")
@@ -93,9 +94,8 @@ class BlockTile:
 
         Registers determine how many blocks fit on a multiprocessor.
         """
-        registers = 128 if self.thread_rows * self.thread_columns <= 64 else 256
         warps_down = self.rows // (_WARP_TILE["kLaneRows"] * self.thread_rows)
-        blocks = 65_536 // (registers * self.threads)
+        blocks = 65_536 // (_REGISTERS * self.threads)
         shape = (self.rows, self.columns, self.depth, self.thread_rows, self.thread_columns, warps_down, self.stages, blocks)
         has_whole_tiles = size.m % self.rows == 0 and size.n % self.columns == 0 and size.k % self.depth == 0
         return template(name, *shape, has_whole_tiles, *more)

@@ -410,7 +410,6 @@ WGMMA_VARIANTS: Final = (
         configs=[
             _tiled("128x128x32", 3, apart=1),
             _tiled("128x128x16", 4, apart=2),
-            _tiled("128x256x32", 4, "8x16", apart=1),
         ],
         scratch=_turned_scratch,
         **HOPPER,
