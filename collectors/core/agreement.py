@@ -21,6 +21,8 @@ _CHUNK: Final = 1 << 16
 #: Elements of a tile: neighbours in the order of the output. Chunks are whole tiles. The root mean square of so many independent rounding
 #: errors is within a tenth of the error of all, and an error that is the same for a whole row is at most a few times as large.
 TILE: Final = 1024
+#: Significant digits of an element that is wrong, and more where its text would be that of the right one.
+_DIGITS: Final = (6, 9, 17)
 #: How many times the tolerance the error of a tile may be, and the largest error over the largest element. Of all shipped results
 #: the latter was at most 3.3 times the tolerance.
 TILE_FACTOR: Final = 6.0
@@ -301,7 +303,14 @@ def _worst(name: str, output: Array, reference: Array) -> str:
         error = _NUMPY.where(_NUMPY.isfinite(error), error, 0.0)
         if float(error.max()) > most:
             most, worst = float(error.max()), first + int(error.argmax())
-    return f"; the most at {_element(name, reference, worst)}: {wide(actual[worst]):.6g}, not {wide(right[worst]):.6g}"
+    is_, not_ = _apart(wide(actual[worst]), wide(right[worst]))
+    return f"; the most at {_element(name, reference, worst)}: {is_}, not {not_}"
+
+
+def _apart(one: Any, other: Any) -> tuple[str, str]:
+    """Two numbers, with as many digits as they need to differ."""
+    digits = next((digits for digits in _DIGITS if f"{one:.{digits}g}" != f"{other:.{digits}g}"), _DIGITS[-1])
+    return f"{one:.{digits}g}", f"{other:.{digits}g}"
 
 
 def _element(name: str, reference: Array, place: int) -> str:

@@ -28,6 +28,18 @@ def test_an_error_above_the_tolerance_is_wrong() -> None:
     assert found.detail == "relative L2 error 0.17 is above the tolerance 0.17; the most at y[2]: 4, not 5"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [(1.5, "1.5, not 1"), (1 + 1e-7, "1.0000001, not 1"), (1 + 1e-12, "1.0000000000010001, not 1")],
+)
+def test_the_text_of_a_wrong_element_is_another_one_than_that_of_the_right_one(wrong: float, told: str) -> None:
+    output = np.ones(4)
+    output[2] = wrong
+    assert compared(output, np.ones(4), 1e-14).detail.endswith(f"; the most at y[2]: {told}")
+    turned = compared(output.astype(complex), np.ones(4, complex), 1e-14).detail
+    assert turned.endswith(f"; the most at y[2]: {told.replace(', ', '+0j, ')}+0j")
+
+
 def test_an_element_never_written_shows() -> None:
     output = np.empty(4, np.float32)
     poison({"y": output})
