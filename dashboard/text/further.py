@@ -68,12 +68,17 @@ def several_ranks(data: RunData, *, every: bool = False) -> list[str]:
         for timing in timings(data, workload)[:1]:
             frame = scaling(data, workload, timing)
             cases = list(dict.fromkeys(frame.sort_values("size_rank", kind="stable")["case"]))
-            tables += [_of_ranks(frame[frame["case"] == case], f"{workload} {case}", timing) for case in _chosen(cases, every)]
-    return _below(tables)
+            trusted = frame[is_trusted(frame)]
+            tables += [
+                _of_ranks(trusted[trusted["case"] == case], f"{workload} {case}", timing) for case in _chosen(cases, every)
+            ]
+    return _below(filter(None, tables))
 
 
 def _of_ranks(frame: pd.DataFrame, title: str, timing: Timing) -> list[str]:
-    frame = frame[is_trusted(frame)]
+    """The lines of a case; none where no time of it may be called best."""
+    if frame.empty:
+        return []
     ranks = sorted(frame["ranks"].unique())
     on_gpu = bool((frame["kind"] != "host").any())
     rows = []

@@ -122,9 +122,9 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
     figure = _panels(rows, look, _SPEEDUP, _EFFICIENCY)
     doubts = {(row.variant, row.ranks): why for row in rows if (why := doubt(row.n, row.flags))}
     timed = [row for row in rows if row.speedup.known and row.ranks > 1]
-    trusted = [row for row in timed if not {(row.variant, row.ranks), (row.variant, 1)} & doubts.keys()]
+    trusted = [row for row in timed if (row.variant, row.ranks) not in doubts]
     title = f"{first.workload}, {first.case}: no time of one rank to compare with"
-    if timed and not trusted:
+    if doubts and not trusted:
         title = f"{first.workload}, {first.case}: no speedup, as times are {next(iter(doubts.values()))}"
     if trusted:
         count = max(row.ranks for row in trusted)

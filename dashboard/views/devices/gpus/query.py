@@ -78,7 +78,8 @@ def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
 
         - `median_ns`: an estimate, the median over rounds of the slowest rank's time;
         - `ranks`: GPUs that worked together, or processes of a host variant; 1 where one process did all;
-        - `speedup`: an estimate, the median of one rank over the median of these ranks; null where one rank has no samples;
+        - `speedup`: an estimate, the median of one rank over the median of these ranks; null where one rank has no samples, or may not be
+          called best;
         - `efficiency`: an estimate, the speedup in percent of the number of ranks.
 
         Empty where several ranks have no correct samples in this timing.
@@ -95,7 +96,7 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     if not (frame["ranks"] > 1).any():
         return pd.DataFrame(columns=list(_SCALING))
     rows = records(frame)
-    ones = {(row.variant, row.case): row for row in rows if row.ranks == 1}
+    ones = {(row.variant, row.case): row for row in rows if row.ranks == 1 and not doubt(row.n, row.flags)}
     speedups = [_SAME if row.ranks == 1 else _ratio(joined, ones.get((row.variant, row.case)), row) for row in rows]
     frame = with_estimates(frame, "speedup", speedups)
     for column, speedup in zip(Estimate.names("efficiency"), Estimate.names("speedup"), strict=True):
@@ -165,7 +166,7 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     ratios: dict[int, Estimate] = {}
     for _, group in frame.groupby(["variant", "series", "per_rank"], sort=False):
         rows = dict(zip(group.index.tolist(), records(group), strict=True))
-        one = next((row for row in rows.values() if row.ranks == 1), None)
+        one = next((row for row in rows.values() if row.ranks == 1 and not doubt(row.n, row.flags)), None)
         same = {
             place: row
             for place, row in rows.items()

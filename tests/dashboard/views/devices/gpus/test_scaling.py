@@ -17,7 +17,7 @@ from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices.gpus import chart as charts
 from warpladder.dashboard.views.devices.gpus import chart as gpu_counts
 from warpladder.dashboard.views.devices.gpus import query as queries
-from warpladder.data.names import Phase, nccl_allreduce
+from warpladder.data.names import Phase, diagnostic_row, nccl_allreduce
 
 pytestmark = pytest.mark.slow
 
@@ -114,6 +114,18 @@ def test_without_samples_of_one_rank_there_is_a_time_and_no_speedup() -> None:
     assert pd.isna(row["speedup"]) and pd.isna(row["efficiency"])
 
 
+def test_over_a_time_of_one_rank_that_is_not_to_be_believed_there_is_no_speedup() -> None:
+    two = [*ranked("v01_a", [50] * 6, [50] * 6, case="n=1"), *ranked("v01_a", [100] * 6, [100] * 6, case="n=2")]
+    few = scaled(samples("v01_a", [100] * 5), two, cases=[case(1), case(2, 1)])
+    found = queries.scaling(few, "w", COLD)
+    assert found.loc[found["ranks"] == 2, "speedup"].isna().all() and queries.weak(few, "w", COLD).empty
+    title = "w, n=1: no speedup, as times are of only 5 samples"
+    assert charts.strong(found[found["case"] == "n=1"], look(few, "light")).title == title
+    assert further.several_ranks(few)[-1].split() == ["v01_a", "100", "ns"]
+    doubted = diagnostic_row("warning", "throttling", "", {"workload": "w", "case": "n=2"})
+    assert further.several_ranks(scaled(samples("v01_a", HUNDRED), two, [case(1), case(2, 1)], diagnostics=[doubted])) == []
+
+
 def test_a_cell_that_is_wrong_at_some_number_and_a_variant_of_one_process_stay_out() -> None:
     wrong = {
         "workload": "w",
@@ -194,7 +206,7 @@ def test_the_noise_of_a_host_variant_on_several_processes_ties_no_gpus() -> None
 
 def test_weak_scaling_compares_cases_with_as_much_for_each_rank() -> None:
     """n=400 on one takes 100 ns, n=800 on two 125, n=1600 on four 200: 80 % and 50 %."""
-    cases = [case(400), case(800, 1), case(1600, 2)]
+    cases = [case(400, 0, 40), case(800, 1, 80), case(1600, 2, 160)]  # operations that a GPU can do in so little time
     alone = samples("v01_a", HUNDRED, "n=400") + samples("v01_a", [190] * 6, "n=800")
     together = ranked("v01_a", [120] * 6, [125] * 6, case="n=800") + ranked("v01_a", *[[200] * 6] * 4, case="n=1600")
     together += ranked("v01_a", [60] * 6, [60] * 6, case="n=400") + ranked("v01_a", [240] * 6, [250] * 6, case="n=1600")
