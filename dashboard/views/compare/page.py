@@ -93,7 +93,7 @@ def draw(run: store.Run) -> None:
         for fact in comparison.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
-    _show_lost(shown)
+    _show_lost(shown, earlier=run.info["started_at"] < runs.run_of(other).info["started_at"])
     if not shown.changes:
         if shown.lost:
             widgets.end_page()
@@ -229,14 +229,16 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
     return {each.name: each.run for each in sorted(comparable, key=order, reverse=True)}
 
 
-def _show_lost(comparison: Comparison) -> None:
+def _show_lost(comparison: Comparison, *, earlier: bool) -> None:
+    """The cells that B lacks. `earlier`: B was recorded before A, so that what it lacks was not lost."""
     lines = changes.loss_lines(comparison.lost)
     for fails, severity in ((True, st.error), (False, st.info)):
         items = [f"- {plain(line)}" for failed, line in lines if failed is fails]
         if items:
             more = [f"- {len(items) - _MOST_LOST} more reasons"] if len(items) > _MOST_LOST else []
-            heading = "Wrong or lost in B:" if fails else "Not compared, since B lacks them:"
-            severity("\n".join([f"**{heading}**", "", *items[:_MOST_LOST], *more]))
+            missing = "Wrong in B, or not in B, which was recorded before A:" if earlier else "Wrong or lost in B:"
+            heading = missing if fails else "Not compared, since B lacks them:"
+            (st.info if earlier else severity)("\n".join([f"**{heading}**", "", *items[:_MOST_LOST], *more]))
 
 
 def _sources(other: runs.AnyRun, run: store.Run, cell: Change, comparison: Comparison) -> None:

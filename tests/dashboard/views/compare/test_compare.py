@@ -2,11 +2,14 @@
 
 import json
 import re
+import shutil
+from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -127,6 +130,17 @@ def test_the_page_lists_what_is_wrong_or_lost_without_a_click(open_app: Open, br
     assert "Wrong or lost in B:" in said and "wrong_result: off by 1" in said and "lost: B has no such variant" in said
     filtered = open_app(broken, "compare", **{"run": "change", "with": "main", "like": "v01*"})
     assert not filtered.main.error
+
+
+def test_what_an_earlier_run_lacks_was_not_lost(open_app: Open, broken: Path, tmp_path: Path) -> None:
+    made = shutil.copytree(broken, tmp_path / "runs")
+    table = pq.read_table(made / "change" / "run.parquet")
+    place = table.schema.get_field_index("started_at")
+    earlier = pc.subtract(table["started_at"], timedelta(days=1)).cast(table.schema.field(place).type)
+    pq.write_table(table.set_column(place, table.schema.field(place), earlier), made / "change" / "run.parquet")
+    page = open_app(made, "compare", **{"run": "change", "with": "main"})
+    assert not page.main.error
+    assert any("not in B, which was recorded before A:" in block.value for block in page.main.info)
 
 
 def test_a_run_compared_from_python_shows_what_is_lost(broken: Path) -> None:
