@@ -11,6 +11,7 @@ from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Cell, name_of
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import schema
 from warpladder.data.names import REFERENCE, TOLERANCE, Asked, Ceiling
 from warpladder.data.words import first_of
 
@@ -33,6 +34,8 @@ _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
     "git_commit": ("commit", ""),
     "git_dirty": ("changes beyond the commit", ""),
 }
+#: Those of `_OF_RUN` that runs of older versions lack.
+_LATER: Final = frozenset(each.name for each in schema.RUN.columns if each.later)
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,8 @@ def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
     """The differences between the rows of table `run` of two runs, then the differences between their packages."""
     for column, (what, warning) in _OF_RUN.items():
         before, after = value_text(a.get(column)), value_text(b.get(column))
-        if before != after:
+        # What an older version did not record is no difference.
+        if before != after and not (column in _LATER and "" in (before, after)):
             like = column == "collector" and not intervals.differ(a[column], b[column])
             yield Fact(what, before, after, "" if like else warning)
     of_a, of_b = (json.loads(value_text(info["packages"]) or "{}") for info in (a, b))

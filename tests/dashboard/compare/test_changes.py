@@ -254,6 +254,14 @@ def test_differences_that_make_a_comparison_unlike_are_warnings() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "told"), [(8, 4, ["threads of the processor: 8 → 4"]), (8, None, []), (None, None, [])]
+)
+def test_what_an_older_run_does_not_tell_is_no_difference(of_a: int | None, of_b: int | None, told: list[str]) -> None:
+    facts = compare(Side(run("a", {}, cpu_threads=of_a)), Side(run("b", {}, cpu_threads=of_b))).facts
+    assert [fact.text.partition(" (")[0] for fact in facts] == told
+
+
 def test_other_devices_and_other_cells_are_not_comparable() -> None:
     other = run("b", {}, device_name="another GPU")
     with pytest.raises(NotComparable, match=r"a was recorded on GPU, b on another GPU; .* --any-device"):
