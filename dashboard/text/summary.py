@@ -104,7 +104,9 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
 
 def _case(row: Mapping[Any, Any]) -> str:
     """The case, or the size with the number of its cases of which the figures are geometric means."""
-    return f"{row['case']}, mean of {row['cases']}" if row["cases"] > 1 and pd.notna(row["best"]) else str(row["case"])
+    if row["cases"] > 1 and pd.notna(row["best"]):
+        return ", ".join(filter(None, (str(row["case"]), f"mean of {row['cases']}")))
+    return str(row["case"])
 
 
 def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = False) -> str:

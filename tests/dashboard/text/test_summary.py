@@ -48,6 +48,7 @@ def test_the_mean_of_several_cases_is_called_one(rows: pd.DataFrame) -> None:
     assert (first[2], second[2]) == ("images=5248, mean of 6", "images=5248")
     assert [row["cases"] for row in json.loads(summary.render(mean, "json"))] == [6, 1]
     assert summary.texts(mean.assign(best=None))[0][2] == "images=5248"
+    assert summary.texts(mean.assign(case=""))[0][2] == "mean of 6"  # of cases whose names have nothing in common
 
 
 def test_a_tie_with_the_peer_is_said(rows: pd.DataFrame) -> None:
