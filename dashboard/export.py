@@ -92,7 +92,7 @@ def write(
         The reason that images could not be made, where they were asked for; the other formats are written anyway.
 
     Raises:
-        Error: `out` cannot be written.
+        Error: `out` cannot be written; the run has nothing to chart of the topics.
     """
     try:
         staging = _staging(out)
@@ -101,6 +101,8 @@ def write(
     try:
         say("Comparing …")
         charts = list(charts_of(data, topics=topics))
+        if not charts and len(topics) < len(TOPICS):
+            raise Error(f"this run has nothing to chart of {', '.join(topics)}; leave out --topic, or name another run")
         (staging / REPORT).write_text(report(data, summary.figures(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
             if "html" in chart_formats:

@@ -74,6 +74,24 @@ def test_an_export_of_a_topic_has_its_charts_alone(runs: Path, tmp_path: Path) -
     assert {file.stem for file in (tmp_path / "out").glob("*.csv")} == expected
 
 
+def test_a_topic_of_which_the_run_has_nothing_is_one_line_and_exit_2(runs: Path, tmp_path: Path) -> None:
+    arguments = [
+        "export",
+        "host",
+        "--data-dir",
+        str(runs),
+        "--out",
+        str(tmp_path / "none"),
+        "--topic",
+        "counters",
+        "--format",
+        "csv",
+    ]
+    done = CliRunner().invoke(command_line(), arguments)
+    assert done.exit_code == 2 and "nothing to chart of counters; leave out --topic" in done.stderr
+    assert not list(tmp_path.iterdir()), "nothing is half-written"
+
+
 def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> None:
     texts = ["=1+1", "+1", "-x", "@y", "\tz", "\rz", "＝1", "a=b", "'=1", "a\r=b", None]
     frame = pd.DataFrame({"=head": texts, "number": [-1.5] * 11, "whole": pd.array([-2] * 10 + [None], dtype="Int64")})
