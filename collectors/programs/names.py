@@ -123,7 +123,6 @@ _WITHIN_DOUBLE_QUOTES: Final = frozenset("$`")
 #: Characters with a meaning at the beginning of a word.
 _AT_THE_BEGINNING: Final = frozenset("~#")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_SHELL: Final = "/bin/sh"
 
 
 @dataclass(frozen=True)
@@ -133,41 +132,26 @@ class Program:
     Attributes:
         text: the command line as the user wrote it.
         words: the program and its arguments, as they are started.
-        shell: whether a shell runs `text`.
     """
 
     text: str
     words: tuple[str, ...]
-    shell: bool = False
-
-    @property
-    def own_words(self) -> tuple[str, ...]:
-        """The words that the user wrote, also where a shell runs them; one word if they cannot be split."""
-        if not self.shell:
-            return self.words
-        try:
-            return tuple(shlex.split(self.text)) or (self.text,)
-        except ValueError:
-            return (self.text,)
 
     @property
     def shown(self) -> str:
         """The command line as text for a run: without the folders of its paths, in valid UTF-8."""
-        return " ".join(map(without_folders, self.own_words)).encode("utf-8", "replace").decode()
+        return " ".join(map(without_folders, self.words)).encode("utf-8", "replace").decode()
 
 
-def parse(text: str, *, shell: bool = False) -> Program:
+def parse(text: str) -> Program:
     """Split a command line into words, as a shell does. Raises Error: there is no program in it, its quotes are not
     closed, or it needs a shell.
 
     Args:
         text: a command line such as `./solver 2048`.
-        shell: run it by `/bin/sh`, so that pipes and variables work.
     """
     if not text.strip():
         raise Error("an empty command: name a program, as in: warpladder versus './old 2048' './new 2048'")
-    if shell:
-        return Program(text, (_SHELL, "-c", text), shell=True)
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -175,22 +159,22 @@ def parse(text: str, *, shell: bool = False) -> Program:
     character = _for_a_shell(text)
     if character:
         description = "a line break" if character == "\n" else f"the character {character}"
-        raise Error(f"{one_line(text)}: {description} has a meaning to a shell only; quote it, or give --shell to run a shell")
+        raise Error(f"{one_line(text)}: {description} has a meaning to a shell only; quote it, or write sh -c '…'")
     if not words or not words[0]:
         raise Error(f"{one_line(text)}: names no program; write for example './solver 2048'")
     if _ASSIGNMENT.match(words[0]) and "/" not in words[0].partition("=")[0]:
-        raise Error(f"{one_line(text)}: sets a variable, which a shell does; write env {words[0]} …, or give --shell")
+        raise Error(f"{one_line(text)}: sets a variable, which a shell does; write env {words[0]} …")
     return Program(text, tuple(words))
 
 
-def parse_all(texts: Sequence[str], *, shell: bool = False) -> tuple[Program, ...]:
+def parse_all(texts: Sequence[str]) -> tuple[Program, ...]:
     """Parse the command lines to compare. Raises Error: there are fewer than two, or one cannot be measured."""
     if len(texts) < 2:
         count = "no program" if not texts else "one program"
         raise Error(
             f"versus: {count} to compare; name two or more, each in quotes: warpladder versus './old 2048' './new 2048'"
         )
-    return tuple(parse(text, shell=shell) for text in texts)
+    return tuple(map(parse, texts))
 
 
 def _for_a_shell(text: str) -> str:
@@ -263,11 +247,9 @@ def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[
 
 def source_text(program: Program, path: str | None) -> str:
     """The command line and a hash of each file that it names, without folders: a program that was built again has another text."""
-    files = program.own_words if program.shell else (path, *program.words[1:])
+    files = dict.fromkeys((path, *program.words[1:]))
     lines = [program.shown]
-    lines += [
-        f"{without_folders(file)}: SHA-256 {digest}" for file in dict.fromkeys(files) if file and (digest := _digest(file))
-    ]
+    lines += [f"{without_folders(file)}: SHA-256 {digest}" for file in files if file and (digest := _digest(file))]
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace").decode()
 
 

@@ -151,10 +151,9 @@ class Request:
             raise Error(f"--name {self.name.strip()!r}: give one line of text")
 
     @classmethod
-    def parse(cls, texts: Sequence[str], *, check: str = "", shell: bool = False, **options: Any) -> "Request":
+    def parse(cls, texts: Sequence[str], *, check: str = "", **options: Any) -> "Request":
         """Make a request of the options of `warpladder versus`. Raises Error: an option or a command line cannot be used."""
-        parsed = parse(check, shell=shell) if check else None
-        return cls(parse_all(texts, shell=shell), check=parsed, **options)
+        return cls(parse_all(texts), check=parse(check) if check else None, **options)
 
     def arguments(self) -> list[str]:
         """The arguments of `warpladder versus` that are kept with the run, without folders."""
@@ -163,8 +162,7 @@ class Request:
         words += [f"--runs={self.runs}"] if self.runs else []
         words += [f"--warmup={self.warmup}"] if self.warmup != Request.warmup else []
         words += ["--same-output"] if self.same_output else []
-        words += [f"--check={self.check.shown}"] if self.check else []
-        return words + (["--shell"] if any(program.shell for program in self.programs) else [])
+        return words + ([f"--check={self.check.shown}"] if self.check else [])
 
     @property
     def limits(self) -> Limits:
@@ -195,7 +193,7 @@ def record(
         Error: the label cannot be stored.
         CollectorError: the process that runs the programs cannot be started, or died.
     """
-    names = names_of([program.own_words for program in request.programs], request.name)
+    names = names_of([program.words for program in request.programs], request.name)
     paths = [shutil.which(program.words[0]) for program in request.programs]
     cells = cells_of(names)
     first = begin_with(

@@ -12,7 +12,7 @@ from warpladder.dashboard.text.formats import TABLE_OR_JSON, Form
 from warpladder.errors import Error
 
 #: Options of the comparison of programs alone, and of that of toolchains alone.
-_OF_PROGRAMS: Final = ("warmup", "same_output", "check", "timeout_s", "shell", "name", "collector")
+_OF_PROGRAMS: Final = ("warmup", "same_output", "check", "timeout_s", "name", "collector")
 _OF_TOOLCHAINS: Final = ("cases", "variants", "architecture")
 
 
@@ -29,7 +29,6 @@ _OF_TOOLCHAINS: Final = ("cases", "variants", "architecture")
     help="Command that reads the output of a program and exits with 0 if it is right.",
 )
 @click.option("--timeout", "timeout_s", type=float, default=600.0, help="Seconds that a run may take.")
-@click.option("--shell", is_flag=True, help="Run the commands with /bin/sh, for pipes and variables.")
 @click.option("--name", default="", show_default=False, help="Name of the workload. Default: from the programs.")
 @click.option("--collector", default="auto", help="auto, host_clock, nsight_systems.")
 @click.option(

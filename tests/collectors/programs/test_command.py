@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="programs are t
         ([], "versus: no program to compare; name two or more"),
         (["true"], "versus: one program to compare; name two or more"),
         (["true", "./a 'x"], "./a 'x: cannot be split into words (No closing quotation); close its quotes"),
-        (["true", "./a | wc"], "./a | wc: the character | has a meaning to a shell only; quote it, or give --shell to run a shell"),
+        (["true", "./a | wc"], "./a | wc: the character | has a meaning to a shell only; quote it, or write sh -c '…'"),
         (["true", "true", "--runs", "0"], "--runs 0: give 1 or more"),
         (["true", "true", "--warmup", "-1"], "--warmup -1: give 0 or more"),
         (["true", "true", "--timeout", "0"], "--timeout 0: give seconds above 0"),
@@ -127,18 +127,6 @@ def test_fewer_than_six_rounds_give_no_verdict(form: str, tmp_path: Path) -> Non
         assert found == {told}
         if form == "table":
             assert ("fewer than 6 rounds give no verdict" in done.stdout) == (runs < 6)
-
-
-@pytest.mark.thorough
-def test_a_shell_runs_pipes(tmp_path: Path) -> None:
-    done = versus(
-        *("printf 'a\\nb\\n' | wc -l", "echo 2", "--shell", "--same-output", "--runs", "2", "--data-dir", "runs"),
-        folder=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert {status for status, _ in statuses(store.open_run(tmp_path / "runs" / done.stdout.splitlines()[-1])).values()} == {
-        "ok"
-    }
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler, cc: the example is written in C")
