@@ -75,7 +75,6 @@ CUDA_VARIANTS: Final = (
         scratch=partial(of_one_rank.scratch, rung=_STEP),
         skip=of_one_rank.skip,
         graph=True,
-        draft=True,
         **HOPPER,
     ),
     _rung(
@@ -83,7 +82,6 @@ CUDA_VARIANTS: Final = (
         scratch=scratch_of_exchange,
         skip=of_one_rank.skip,
         graph=True,
-        draft=True,
         **HOPPER,
     ),
 )

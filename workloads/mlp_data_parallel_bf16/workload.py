@@ -59,7 +59,6 @@ WORKLOAD: Final = Workload(
     shares=problem.shares,
     axes=(Axis("batch", 1, 65536),),
     make_case=of_one_rank.make_case,
-    draft=True,
 )
 
 
