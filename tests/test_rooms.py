@@ -129,6 +129,13 @@ def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -
     assert done.stdout.strip() == "[]"
 
 
+def test_a_worker_of_a_job_starts_without_what_only_recordings_and_answers_need() -> None:
+    unneeded = {"pandas", "rich", "adbc_driver_manager", "warpladder.workloads"}
+    code = f"import sys, warpladder.collectors.jobs.rank; print(sorted({unneeded!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("command", "unneeded"),
@@ -136,7 +143,7 @@ def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -
         (["list"], {"pandas", "pyarrow", "pydantic", "rich"}),
         (["runs"], {"pandas", "pydantic", "rich"}),
         (["doctor"], {"pandas", "pyarrow", "pydantic", "numpy"}),
-        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "warpladder.collectors.core.recorder"}),
+        (["import", "absent.sqlite"], {"pandas", "pydantic", "rich", "numba", "warpladder.collectors.core.collector"}),
         (["record", "absent.py"], {"pandas", "pydantic", "rich", "numba", "warpladder.dashboard.core"}),
         (["record", "absent.py", "--against", "absent"], {"pandas", "pydantic", "rich", "numba", "warpladder.dashboard.core"}),
     ],

@@ -17,10 +17,11 @@ from typing import Final
 
 from warpladder.collectors import choice, further_passes
 from warpladder.collectors.choice import ENTRIES
-from warpladder.collectors.core import journal, kernel_cache, recorder, threads
+from warpladder.collectors.core import kernel_cache, recorder, threads
 from warpladder.collectors.core.checked import Checks
 from warpladder.collectors.core.children import PRINTED, ChildProcess, Forks, printing_to
 from warpladder.collectors.core.environment import CollectorError
+from warpladder.collectors.core.new_runs import check_label
 from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan, write_cells
 from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.salvage import salvage
@@ -113,7 +114,7 @@ def plan(order: Order) -> Planned:
     """Plan an order and choose its collector. Raises Error: the label cannot be stored, the request cannot be planned,
     or the collector cannot run here."""
     started_ns = time.monotonic_ns()
-    journal.check_label(order.label)
+    check_label(order.label)
     work = make_plan(order.request, loaded=order.declared)
     name, why = choice.choose(order.collector)
     _check_ranks(order.request, work.most_gpus, name)

@@ -7,8 +7,6 @@ event that was only partly written.
 
 import json
 import os
-import re
-import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,12 +17,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from warpladder.collectors.core.collector import AddCaptured
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.core.recording import Event, Recording, to_line
 from warpladder.data import schema
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.staging import Staging, sync
-from warpladder.data.store import Run, RunExists, RunWriter, StoreError
-from warpladder.errors import Error
+from warpladder.data.store import Run, RunWriter, StoreError
 
 # -- events on disk ------------------------------------------------------------------------------------------------------------
 
@@ -119,33 +117,6 @@ def _batches(file: Path) -> list[pa.RecordBatch]:
                 batches.append(stream.read_next_batch())
     except (StopIteration, pa.ArrowException, OSError):
         return batches
-
-
-# -- folders of runs -----------------------------------------------------------------------------------------------------------
-
-
-def new_run_id(started_at: datetime, label: str) -> str:
-    """Such as `20261121T074512Z-h200-full-3fa9`: time, label, and four random digits, for runs of the same second."""
-    words = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")[:40]
-    return "-".join(filter(None, (f"{started_at:%Y%m%dT%H%M%SZ}", words, secrets.token_hex(2))))
-
-
-def check_label(label: str) -> None:
-    """Raise Error if the label is not valid UTF-8."""
-    try:
-        label.encode()
-    except UnicodeEncodeError as error:
-        printable = label.encode(errors="replace").decode()
-        raise Error(f"--label {printable}: not valid UTF-8; write the label in UTF-8") from error
-
-
-def open_writer(data_dir: Path, started_at: datetime, label: str, compression_level: int = 9) -> RunWriter:
-    """Open a writer for a new run, under an unused id. Raises StoreError if the folder cannot be written."""
-    while True:
-        try:
-            return RunWriter(data_dir, new_run_id(started_at, label), compression_level)
-        except RunExists:  # another run has the same second and digits
-            continue
 
 
 # -- the journal ---------------------------------------------------------------------------------------------------------------

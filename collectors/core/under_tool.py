@@ -11,7 +11,8 @@ from typing import Any
 
 from warpladder.collectors.core.children import POLL_S, Guarded, printed
 from warpladder.collectors.core.environment import CollectorError, command_line
-from warpladder.collectors.core.journal import OF_CELLS, open_writer, store_run, without_trace
+from warpladder.collectors.core.journal import OF_CELLS, store_run, without_trace
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop

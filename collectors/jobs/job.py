@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from warpladder.collectors.core.environment import import_facts
-from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.jobs import clocks, engine, placing, reports, stragglers
 from warpladder.collectors.jobs.messages import is_message
 from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank

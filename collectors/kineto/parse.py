@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from warpladder.collectors.core.environment import import_facts
-from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.kineto.collectives import OF_KERNELS
 from warpladder.collectors.kineto.events import Head
 from warpladder.collectors.kineto.trace import KinetoTrace

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from warpladder.collectors.core.environment import has_module
-from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.nsight_compute import tables
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import MAGIC, read_header, run_facts

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from warpladder.collectors.core.environment import import_facts
-from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.nsight_systems.report import Report
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.nsight_systems.trace import NsightTrace

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
 
 from warpladder.collectors.nsight_systems.entry import NSYS
@@ -94,6 +93,8 @@ class SqliteReport(Report):
             raise self._damaged(table, error) from error
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        import adbc_driver_sqlite.dbapi as adbc  # which imports pandas
+
         # ADBC takes a column's type from the first batch, so every column is cast to a fixed type.
         picked = [f'cast("{name}" as integer) as "{name}"' for name in integers]
         picked += [

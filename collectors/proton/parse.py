@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from warpladder.collectors.core.environment import import_facts
-from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.trace.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.trace.model import ReportError
 from warpladder.collectors.trace.notes import Notes, date_of_file

@@ -92,7 +92,6 @@ def import_command(
     PyTorch's profiler, of JAX or of Triton's Proton as JSON, compressed or not.
     """
     from warpladder.collectors.core.signals import Leave
-    from warpladder.collectors.jobs.job import profiles
     from warpladder.collectors.trace.model import ReportError
     from warpladder.data.naming import NamingError
     from warpladder.data.store import StoreError
@@ -100,6 +99,8 @@ def import_command(
 
     naming = _prepare(data_dir, label, variant_from)
     if job:
+        from warpladder.collectors.jobs.job import profiles
+
         if variant_from:
             raise click.UsageError("--variant-from names ranges of one trace; leave it out with --job")
         found = dict.fromkeys(path for place in paths for path in profiles(str(place)))
@@ -222,10 +223,10 @@ def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int,
 
 def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
     """Check the options, and take up what an earlier recording left. Returns how ranges name variants. Raises Error."""
-    from warpladder.collectors.core import journal
+    from warpladder.collectors.core.new_runs import check_label
     from warpladder.data.naming import Naming
 
-    journal.check_label(label)
+    check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None
     take_up(data_dir)
     return naming

@@ -137,10 +137,10 @@ def rename_command(data_dir: Path, run: str, label: str) -> None:
 
     RUN: its id, label or folder. LABEL: the new one.
     """
-    from warpladder.collectors.core import journal
+    from warpladder.collectors.core.new_runs import check_label
     from warpladder.data import store
 
-    journal.check_label(label)
+    check_label(label)
     found = store.find_run(run, [data_dir])
     store.rename(found, label)
     print(one_line(f"{found.run_id}  {label}"))

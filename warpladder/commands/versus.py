@@ -81,7 +81,7 @@ def command(
         return
     from warpladder import screen
     from warpladder.collectors import choice
-    from warpladder.collectors.core.journal import check_label
+    from warpladder.collectors.core.new_runs import check_label
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.programs.profiled import NsightSystems
     from warpladder.collectors.programs.record import Request, record

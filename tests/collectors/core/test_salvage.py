@@ -1,6 +1,7 @@
 """What a recording keeps on disk while it runs, and what becomes of it."""
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from warpladder.collectors.core import journal
 from warpladder.collectors.core.bench import NO_GPU_STATE
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.journal import Journal, SavedElsewhere
+from warpladder.collectors.core.new_runs import open_writer
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.recording import begin, diagnostic_event, rows_event
@@ -186,7 +188,7 @@ def test_two_that_look_at_once_do_not_take_up_the_same(tmp_path: Path) -> None:
 
 
 def test_the_run_of_a_recording_under_a_tool_is_kept_without_its_trace(tmp_path: Path) -> None:
-    with journal.open_writer(tmp_path, STARTED, "") as writer:
+    with open_writer(tmp_path, STARTED, "") as writer:
         inner = a_journal(writer.staging.path / "inside" / "runs", "mine")
         finish(inner, "n=102")
         die(inner)  # the recording inside was killed too
@@ -271,7 +273,7 @@ def test_a_run_under_a_tool_that_has_no_room_is_saved_elsewhere(tmp_path: Path, 
         for table in ("variants", "cases", "results", "samples"):
             writer.append(table, run.table(table))
 
-    with journal.open_writer(tmp_path / "data", STARTED, "") as writer:
+    with open_writer(tmp_path / "data", STARTED, "") as writer:
         shutil.rmtree(tmp_path / "data")
         with pytest.raises(SavedElsewhere) as error:
             journal.store_run(writer, tmp_path / "data", "", fill)
@@ -367,8 +369,8 @@ def test_a_run_id_that_is_taken_meanwhile_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_run_id_that_is_taken_from_the_start_gives_way_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digits = iter(["aaaa", "aaaa", "bbbb"])
-    monkeypatch.setattr(journal.secrets, "token_hex", lambda _: next(digits))
-    first, second = journal.open_writer(tmp_path, STARTED, ""), journal.open_writer(tmp_path, STARTED, "")
+    monkeypatch.setattr(secrets, "token_hex", lambda _: next(digits))
+    first, second = open_writer(tmp_path, STARTED, ""), open_writer(tmp_path, STARTED, "")
     assert (first.run_id[-4:], second.run_id[-4:]) == ("aaaa", "bbbb")
     for writer in (first, second):
         with writer:
