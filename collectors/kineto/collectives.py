@@ -21,7 +21,7 @@ from warpladder.data.columns import MOST_WORK
 from warpladder.data.communication import element_bytes
 
 #: The operator that PyTorch records for each call of NCCL.
-_RECORD: Final = "record_param_comms"
+RECORD: Final = "record_param_comms"
 #: Ranges around messages: what is done, and the other rank.
 _NAMED: Final = re.compile(r"nccl:(send|recv) \d+(?:->|<-)(\d+)")
 #: Columns of the kernels of a trace, the first their places in the file.
@@ -53,14 +53,12 @@ class Collectives:
         self._named: list[_Message] = []
 
     def add_calls(self, events: Sequence[Event], start: Int64s) -> None:
-        """Add operators, of which those that PyTorch records for NCCL have arguments."""
-        chosen = [place for place, event in enumerate(events) if event.name == _RECORD]
-        arguments = arguments_of([events[place] for place in chosen], CollectiveArguments)
-        for place, each in zip(chosen, arguments, strict=True):
+        """Add operators `RECORD`."""
+        for begin, each in zip(start.tolist(), arguments_of(events, CollectiveArguments), strict=True):
             peer = each.destination if each.collective == "send" else each.source
             if each.collective in ("send", "recv") and isinstance(peer, int):
                 more = _word(each.group), _word(each.group_ranks), each.call or 0
-                self._messages.append(_Message(int(start[place]), each.collective == "send", peer, *more))
+                self._messages.append(_Message(begin, each.collective == "send", peer, *more))
 
     def add_ranges(self, events: Sequence[Event], start: Int64s) -> None:
         """Add ranges, of which some are named like `nccl:send 2->3`, with numbers of ranks in their group."""

@@ -15,6 +15,8 @@ from warpladder.data.arrays import Int64s, integers
 Codes: TypeAlias = npt.NDArray[np.int32]
 
 _MOST: Final = 1 << 62
+#: Values of which the numbers are kept beside those of their texts.
+_MOST_KEPT: Final = 1 << 16
 
 
 def int_column(values: Sequence[Any]) -> pa.Array:
@@ -56,36 +58,47 @@ def triples(values: Sequence[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
     return x, y, z
 
 
-def raw_texts(values: Sequence[msgspec.Raw], most: int) -> pa.StringArray:
-    """JSON as the trace has it, at most so many bytes of each. Bytes that are no UTF-8 are replaced."""
-    length = np.fromiter(map(len, values), np.int64, len(values))
-    joined = b"".join(values if length.max(initial=0) <= most else [bytes(value)[:most] for value in values])
-    if not joined.isascii():
-        return pa.array([bytes(value)[:most].decode("utf-8", "replace") for value in values], pa.string())
-    ends = np.cumsum(np.append(0, np.minimum(length, most)), dtype=np.int32)
-    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(joined))
+def raw_texts(values: Sequence[msgspec.Raw], most: int) -> list[bytes]:
+    """JSON as the trace has it, at most so many bytes of each."""
+    texts = list(map(bytes, values))
+    return texts if max(map(len, texts), default=0) <= most else [text[:most] for text in texts]
 
 
 class Texts:
-    """Numbers texts 0, 1, 2… in the order of their first appearance."""
+    """Numbers texts 0, 1, 2… in the order of their first appearance. `of`: the numbers."""
 
     def __init__(self) -> None:
         self.of: dict[str, int] = {"": 0}
+        self._codes = _Codes(self.of)
         self._all: pa.Array | None = None
 
-    def codes(self, values: Sequence[Any] | pa.StringArray) -> Codes:
+    def codes(self, values: Sequence[Any]) -> Codes:
         """The number of each text. What is no text is numbered as its text; None as the empty one."""
         try:
-            texts = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
-        except (pa.ArrowException, UnicodeError):
-            texts = pa.array(["" if value is None else str(value).encode("utf-8", "replace") for value in values], pa.string())
-        encoded = texts.fill_null("").dictionary_encode()
-        numbered = [self.of.setdefault(text, len(self.of)) for text in encoded.dictionary.to_pylist()]
-        codes: Codes = np.array(numbered, np.int32)[encoded.indices.to_numpy()]
-        return codes
+            return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
+        except TypeError:  # a list or an object
+            texts = [value if isinstance(value, str) else str(value) for value in values]
+            return np.fromiter(map(self._codes.__getitem__, texts), np.int32, len(values))
 
     def column(self, codes: Codes | pa.Array) -> pa.Array:
         """A text column from numbers."""
         if self._all is None or len(self._all) < len(self.of):
             self._all = pa.array(list(self.of), pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(codes), self._all)
+
+
+class _Codes(dict[Any, int]):
+    """The numbers of values, with the next one for a new text. `of`: the numbers of all texts."""
+
+    def __init__(self, of: dict[str, int]) -> None:
+        super().__init__({None: 0})
+        self._of = of
+
+    def __missing__(self, value: Any) -> int:
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        if not text.isascii():  # it may have half a character
+            text = text.encode("utf-8", "replace").decode()
+        code = self._of.setdefault(text, len(self._of))
+        if isinstance(value, (str, bytes)) and len(self) < _MOST_KEPT:  # True is equal to 1, and has another text
+            self[value] = code
+        return code

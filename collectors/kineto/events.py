@@ -27,7 +27,7 @@ _MOST_EVENT_BYTES: Final = 256 << 20
 _MOST_HEAD_BYTES: Final = 16 << 20
 BETWEEN_EVENTS: Final = re.compile(rb'\}\s*,\s*\{\s*"(?=[A-Za-z])')
 #: A piece ends in the last bytes of its text, at one of the last places between two events.
-_WINDOW_BYTES: Final = 1 << 18
+_WINDOW_BYTES: Final = 1 << 16
 _TRIED: Final = 8
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BEGIN_BYTES: Final = 64

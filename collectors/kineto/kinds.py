@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from warpladder.collectors.kineto.columns import Texts
 from warpladder.collectors.kineto.events import CallArguments, CopyArguments, Event, KernelArguments, arguments_of
 from warpladder.data.arrays import Int64s
 
@@ -30,8 +29,6 @@ _KINDS: Final = {
 }
 #: Categories of calls, in lower case: of CUDA, HIP, XPU, MTIA, MUSA and custom backends, and of older profilers.
 _CALLS: Final = re.compile(r"(\w+_)?(runtime|driver)")
-#: What older profilers write as an operator, and newer ones as a range.
-_STEP: Final = "ProfilerStep#"
 _WHOLE: Final = "X"
 #: Phases of the begin and of the end of an event.
 _HALVES: Final = ("B", "E")
@@ -85,26 +82,22 @@ class Kinds:
         return {kind: rows for kind, rows in rows_of.items() if len(rows)}
 
     def _rows_of(self, events: Sequence[Event]) -> dict[str, Int64s]:
+        of_category: dict[str, list[int]] = defaultdict(list)
+        for row, event in enumerate(events):
+            category = event.cat
+            of_category[category if isinstance(category, str) else "" if category is None else str(category)].append(row)
         parts: dict[str, list[Int64s]] = defaultdict(list)
-        categories, names = Texts(), Texts()
-        code = categories.codes([event.cat for event in events])
-        for number, category in enumerate(categories.of):
-            own, kind = np.flatnonzero(code == number), _kind(category.lower())
-            if kind:
+        for category, rows in of_category.items():
+            if kind := _kind(category.lower()):
+                own = np.array(rows, np.int64)
                 parts[kind].append(own if kind in (LINKS, MEMORY) else _whole(events, own))
-            elif category in _UNTOLD and len(own):
-                self.left_out[category] += len(own)
+            elif category in _UNTOLD:
+                self.left_out[category] += len(rows)
             elif not self._has_kinds:
-                self._others[category] += len(own)
+                self._others[category] += len(rows)
         if not self._has_kinds:
             self._halves += sum(event.ph in _HALVES for event in events)
         found = {kind: np.concatenate(rows) for kind, rows in parts.items()}
-        rows = found.get("operations", np.empty(0, np.int64))
-        code = names.codes([events[row].name for row in rows.tolist()])
-        is_step = np.array([name.startswith(_STEP) for name in names.of])[code]
-        if is_step.any():
-            found["operations"] = np.sort(rows[~is_step])
-            found["ranges"] = np.append(found.get("ranges", rows[:0]), rows[is_step])
         self._has_kinds |= any(len(rows) for kind, rows in found.items() if kind not in (LINKS, MEMORY))
         return found
 

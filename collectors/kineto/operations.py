@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.kineto.columns import Texts, int_columns, numbers, raw_texts
+from warpladder.collectors.kineto.columns import Codes, Texts, int_columns, numbers, raw_texts
 from warpladder.collectors.kineto.events import Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.kineto.spool import Spool
 from warpladder.collectors.kineto.threads import Threads
@@ -45,20 +45,19 @@ class _Block(NamedTuple):
 
 
 class Operations:
-    """Gathers operators, the links of the backward pass, and the functions of Python around them."""
+    """Gathers operators, the links of the backward pass, and the functions of Python around them. `names`: of operators."""
 
     def __init__(self) -> None:
         self._operators, self._functions = Spool(), Spool()
-        self._names, self._function_names = Texts(), Texts()
+        self.names, self._function_names = Texts(), Texts()
         self._texts = {name: Texts() for name in _TEXTS}
         self._links: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = {"s": [], "f": []}
 
     def __bool__(self) -> bool:
         return self._operators.rows > 0
 
-    def gather(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
-        """Add operators, with their global thread ids and times in ns."""
-        name = self._names.codes([event.name for event in events])
+    def gather(self, events: Sequence[Event], name: Codes, thread: Int64s, start: Int64s, end: Int64s) -> None:
+        """Add operators, with the codes of their names in `names`, their global thread ids and times in ns."""
         arguments = arguments_of(events, OperatorArguments)
         values = ((name, texts, list(map(attrgetter(name), arguments))) for name, texts in self._texts.items())
         codes = {name: texts.codes(raw_texts(raw, _MOST_TEXT)) for name, texts, raw in values}
@@ -108,7 +107,7 @@ class Operations:
             forward[target[linked] - block.first] = source[linked]
             inside = ranges.at(block.thread, block.start)
             kept = self._operators.take(block.rows, ("name", *_TEXTS, *_NUMBERS))
-            texts = {"name": self._names, **self._texts}
+            texts = {"name": self.names, **self._texts}
             columns = {
                 "operation_id": np.arange(len(parent)) + block.first,
                 "parent_id": _or_null(np.where(parent >= 0, parent + block.first, NONE)),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.core.demangle import demangled, short_name
-from warpladder.collectors.kineto.collectives import Collectives
+from warpladder.collectors.kineto.collectives import RECORD, Collectives
 from warpladder.collectors.kineto.columns import Codes, Texts, int_column, int_columns, numbers, triples
 from warpladder.collectors.kineto.copies import Sizes, copy_of
 from warpladder.collectors.kineto.events import (
@@ -48,6 +48,8 @@ from warpladder.data.words import counted
 #: Kinds of mended places that a warning names.
 _MOST_MENDED: Final = 4
 _MEMORY_EVENT: Final = "[memory]"
+#: What older profilers write as an operator, and newer ones as a range.
+_STEP: Final = "ProfilerStep#"
 #: How the name of an event of `cuda_sync` begins, in lower case. Profilers write `Stream Sync` or `Stream Synchronize`.
 _WAITS: Final = {
     "stream wait": "stream_wait_event",
@@ -331,8 +333,20 @@ class KinetoTrace(Trace):
         self._add(model.RANGES, {"start_ns": start, "end_ns": end, "thread": self._host(events, place), "text": text})
 
     def _add_operations(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
-        self.operations.gather(events, self._host(events, place), start, end)
-        self.collectives.add_calls(events, start)
+        """The operators, and the steps, which older profilers write as operators."""
+        name = self.operations.names.codes([event.name for event in events])
+        if len(steps := self._named_rows(name, lambda text: text.startswith(_STEP))):
+            self._add_ranges([events[row] for row in steps.tolist()], start[steps], end[steps], place[steps])
+            others = np.setdiff1d(np.arange(len(events)), steps)
+            events, name = [events[row] for row in others.tolist()], name[others]
+            start, end, place = start[others], end[others], place[others]
+        self.operations.gather(events, name, self._host(events, place), start, end)
+        calls = self._named_rows(name, lambda text: text == RECORD)
+        self.collectives.add_calls([events[row] for row in calls.tolist()], start[calls])
+
+    def _named_rows(self, name: Codes, is_wanted: Callable[[str], bool]) -> Int64s:
+        """The rows of operators with some names."""
+        return np.flatnonzero(np.array([is_wanted(text) for text in self.operations.names.of])[name])
 
     def _add_functions(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         self.operations.add_functions(events, self._host(events, place), start, end)
@@ -357,20 +371,20 @@ class KinetoTrace(Trace):
 
     def _add_memory(self, events: list[Event]) -> None:
         """The events of the allocators of devices; those of the host have the device type 0."""
-        arguments = self._arguments(events, MemoryArguments)
-        start, begun = times_ns([event.ts for event in events])
-        of_device = numbers([each.kind for each in arguments]) > 0
-        named = np.array([event.name == _MEMORY_EVENT for event in events])
-        rows = np.flatnonzero(begun & of_device & named)
-        if not len(rows):
+        arguments = arguments_of(events, MemoryArguments)
+        rows = np.flatnonzero(numbers([each.kind for each in arguments]) > 0).tolist()
+        start, begun = times_ns([events[row].ts for row in rows])
+        fine = begun & np.array([events[row].name == _MEMORY_EVENT for row in rows], bool)
+        if not fine.any():
             return
+        rows = [row for row, is_fine in zip(rows, fine.tolist(), strict=True) if is_fine]
         self._add(
             model.MEMORY_IN_USE,
             {
-                "start_ns": start[rows],
-                "process": self.threads.process_codes(events)[rows],
+                "start_ns": start[fine],
+                "process": self.threads.process_codes([events[row] for row in rows]),
                 "source": self._texts.codes(["allocator"] * len(rows)),
-                **int_columns([arguments[row] for row in rows.tolist()], "device", "bytes", "reserved_bytes"),
+                **int_columns([arguments[row] for row in rows], "device", "bytes", "reserved_bytes"),
             },
         )
 
