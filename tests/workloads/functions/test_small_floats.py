@@ -59,3 +59,16 @@ def test_a_buffer_counts_the_bytes_of_its_bits() -> None:
 )  # fmt: skip
 def test_numbers_are_rounded_to_e4m3(number: float, code: int) -> None:
     assert narrowed(np.array([number], np.float32), "float8_e4m3fn").tolist() == [code]
+
+
+def test_numbers_are_rounded_to_the_nearest_bfloat16_and_from_the_middle_to_the_even_one() -> None:
+    bits = np.random.default_rng(0).integers(0, 0x7F7F0000, (3, 1 << 16), np.uint32)
+    bits[:, ::5] = bits[:, ::5] >> 16 << 16 | 0x8000  # in the middle between two
+    numbers = bits.view(np.float32)
+    codes = narrowed(numbers, "bfloat16")
+    assert codes.shape == numbers.shape and codes.dtype == np.uint16
+    wide, middle = numbers.astype(np.float64), bits & 0xFFFF == 0x8000
+    below = (bits >> 16).astype(np.uint16)
+    off = [abs(widened(code, "bfloat16").astype(np.float64) - wide) for code in (below, below + np.uint16(1))]
+    assert np.array_equal(codes, below + (np.where(middle, below & 1, off[1] < off[0])).astype(np.uint16))
+    assert np.array_equal(narrowed(-numbers, "bfloat16"), codes | 0x8000)
