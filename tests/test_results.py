@@ -84,17 +84,17 @@ ROWS: Final = (
     Row("CNN layer 1", "H200 cnn_conv", "cnn_conv", ("layer=1,batch=10000",), peers=(("cudnn",),)),
     Row("CNN layer 2", "H200 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,)),
     *(Row(f"training step, {n:,} rows", "H200 mlp_training", "mlp_training", (f"batch={n}",), ALL, (COMPILED3,)) for n in (800, 8192)),
-    Row("matrix product 128³, 256³, 512³, fp32", "H200 mlp_gemm, small sizes", "mlp_gemm", SMALL, FP32, (CUBLASLT3[:1] * 3, CUBLAS3[:1] * 3)),
-    Row("matrix product 128³, 256³, 512³, TF32", "H200 mlp_gemm, small sizes", "mlp_gemm", SMALL, ("tf32",),
+    Row("matrix product 128³, 256³, 512³, fp32", "H200 mlp_gemm", "mlp_gemm", SMALL, FP32, (CUBLASLT3[:1] * 3, CUBLAS3[:1] * 3)),
+    Row("matrix product 128³, 256³, 512³, TF32", "H200 mlp_gemm", "mlp_gemm", SMALL, ("tf32",),
         (CUBLASLT3[2:] * 3, CUBLAS3[2:] * 3)),
     *(Row(f"matrix product {n}³", "H200 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (1024, 4096, 8192)),
     *(Row(f"matrix product in {kind.upper()}, {sizes}", f"H200 gemm_{kind}", f"gemm_{kind}", cases, (kind,), peers)
-      for kind in ("bf16", "fp8")
+      for kind in ("bf16", "fp16", "fp8")
       for sizes, cases, peers in (
           ("256³, 512³, 2048³", tuple(f"n={n}" for n in (256, 512, 2048)), (LIBRARY3, TORCH3)),
           ("1024³, 4096³, 8192³", tuple(f"n={n}" for n in (1024, 4096, 8192)), (LIBRARY3, TORCH3)),
           ("4096x4096x14336, 3000³", ("shape=4096x4096x14336", "shape=3000x3000x3000"),
-           (LIBRARY3[:2], TORCH3[:2] if kind == "bf16" else ("torch", ""))),
+           (LIBRARY3[:2], TORCH3[:2] if kind != "fp8" else ("torch", ""))),
       )),
     Row("training in BF16", "H200 mlp_training_bf16", "mlp_training_bf16", tuple(f"batch={n}" for n in (100, 800, 8192)), ("bf16",),
         (COMPILED,)),

@@ -17,7 +17,7 @@ from warpladder.data import store
 
 pytestmark = pytest.mark.slow
 
-GEMM = "20261127T083256Z-h200-mlp-gemm-7429"
+GEMM = "20261130T151131Z-h200-mlp-gemm-5f18"
 COUNTED = "20261122T232531Z-h200-by-nsight-compute-2f0f"
 TENSOR_CORES = "20261125T211711Z-h100-cnn-conv-with-counters-35c3"
 #: Its times lie apart by more than two decades.

@@ -94,10 +94,10 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     stale = runs.ask(run, suspect.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     st.caption(plain(" · ".join([*facts, *(f"changed since: {reason}" for reason in changed["reason"])])))
+    _code(variant)
     header = [f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key] not in ("", "-")]
     if header:
         st.markdown("  \n".join(header))
-    _code(variant)
 
 
 def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
@@ -117,7 +117,7 @@ def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
 
 
 def _code(variant: dict[Any, Any]) -> None:
-    """Show the source as measured, below its header. Of a rung that includes others, one file at a time: at first its own."""
+    """Show the source as measured, without its header, which is below it. Of a rung that includes others, one file at a time: at first its own."""
     files = source_text.files(variant["source_text"], PurePath(variant["source_path"] or variant["variant"]).name)
     name = next(iter(files))
     if len(files) > 1:
