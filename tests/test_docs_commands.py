@@ -189,7 +189,7 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
             assert make_plan(Request(given["programs"], cases=given["cases"], variants=split(given["variants"]))).jobs
             return
         assert given["collector"] in choice.OF_PROGRAMS
-        options = ("name", "runs", "warmup", "timeout_s", "same_output", "check", "shell")
+        options = ("name", "runs", "warmup", "timeout_s", "same_output", "check")
         assert programs.Request.parse(given["programs"], **{name: given[name] for name in options})
     elif command == "compare":
         assert APP.commands[command].make_context(command, rest).params["b"]
