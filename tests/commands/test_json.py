@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("summary", "summary recorded"),
         ("summary", "summary 'H200 conv2d'"),
         ("summary-all", "summary recorded --all"),
-        ("summary-all", "summary 'H200 conv2d' --all"),
+        ("summary-all", "summary 'H200 gan_tconv_bf16' --all"),
         ("summary-job", "summary main"),
         ("compare", "compare recorded recorded"),
         ("compare", "compare 'H200 conv2d@v02_naive_global' 'H200 conv2d@v03_coalesced' --match best"),
