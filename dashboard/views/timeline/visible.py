@@ -21,12 +21,14 @@ class VisibleWork(NamedTuple):
             number their GPUs differently; `busy_ns`, `kernels_ns` and `copies_ns` in which at least one piece of device work, kernel or
             memory operation ran; `alive`: a process with work on it has an event that starts before the span ends, and one that ends after
             the span begins.
+        work_ns: from the first device work of all GPUs to the last, as on Home; 0 without any.
         kernels: the names that ran, the longest total first: `full_name`, `count` (of those that ran in part too), and `total_ns`, the sum
             of their times, which exceeds the span where several ran at once.
     """
 
     span_ns: int
     gpus: pd.DataFrame
+    work_ns: int
     kernels: pd.DataFrame
 
 
@@ -51,7 +53,8 @@ def kernel_table(seen: VisibleWork, short: Mapping[str, str]) -> pd.DataFrame:
 
 
 def answer(seen: VisibleWork, measured: bool) -> str:
-    """How long the GPU is idle, in words; of several, the one that is idle longest among those whose processes are alive in the span.
+    """How long the GPU is idle, in words: of the span, and of its part from first to last device work, as Home has it. Of several, the one that
+    is idle longest among those whose processes are alive in the span.
 
     Args:
         seen: has at least one GPU.
@@ -62,9 +65,13 @@ def answer(seen: VisibleWork, measured: bool) -> str:
     if alive.empty:
         return f"No process that uses a GPU is alive in {span}"
     idlest = alive.iloc[int(alive["busy_ns"].argmin())]
-    idle = format_percent(100 * (1 - idlest["busy_ns"] / seen.span_ns))
+    idle, of_work = (
+        format_percent(100 * (1 - int(idlest["busy_ns"]) / max(whole_ns, 1))) for whole_ns in (seen.span_ns, seen.work_ns)
+    )
+    between = f", {of_work} of the {format_duration(seen.work_ns)} from first to last device work"
+    between = between if seen.work_ns and of_work != idle else ""
     among = f", the most of {'all' if len(alive) == len(seen.gpus) else len(alive)} GPUs" if len(alive) > 1 else ""
-    return f"{idlest['gpu']} is idle {idle} of {span}{among}"
+    return f"{idlest['gpu']} is idle {idle} of {span}{between}{among}"
 
 
 def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: int = 0) -> VisibleWork:
@@ -81,11 +88,13 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: i
     names = traces.texts("kernels", "full_name").categories if "kernels" in traces.tables else pd.Index([])
     code = traces.texts("kernels", "full_name").codes if len(names) else np.empty(0, dtype=np.int64)
     count, total, gpus = np.zeros(len(names), dtype=np.int64), np.zeros(len(names)), []
+    first_ns, last_ns = end_ns, begin_ns
     lives = _lives(lanes)
     for gpu, of_gpu in _gpus(lanes, devices).items():
         parts = [_cut(lane, begin_ns, end_ns) for lane in of_gpu]
         row, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
         kernel = row < lanes.kernels
+        first_ns, last_ns = int(start.min(initial=first_ns)), int(end.max(initial=last_ns))
         if len(names):
             count += np.bincount(code[row[kernel]], minlength=len(names))
             # Exact: a float64 holds the nanoseconds of a hundred days.
@@ -98,7 +107,7 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: i
     ran = ran[np.argsort(-total[ran], kind="stable")]
     kernels = pd.DataFrame({"full_name": names[ran], "count": count[ran], "total_ns": total[ran].astype(np.int64)})
     columns = ["gpu", "busy_ns", "kernels_ns", "copies_ns", "alive"]
-    return VisibleWork(end_ns - begin_ns, pd.DataFrame(gpus, columns=columns), kernels)
+    return VisibleWork(end_ns - begin_ns, pd.DataFrame(gpus, columns=columns), max(last_ns - first_ns, 0), kernels)
 
 
 def _gpus(lanes: Lanes, devices: int) -> dict[str, list[Lane]]:

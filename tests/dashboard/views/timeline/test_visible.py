@@ -100,15 +100,19 @@ def test_a_gpu_of_several_processes_is_one_and_a_process_that_has_ended_is_no_id
     traces = write_trace(tmp_path, kernels=kernels, ranges=ranges)
     seen = visible(traces, lanes_of(traces), 0, 100, devices=1)
     assert gpus(seen) == [("GPU 0", 20, 20, 0)]
-    assert answer(seen, measured=False) == "GPU 0 is idle 80.0 % of this window of 100 ns"
+    # Home counts from the first kernel to the last, from 10 to 100.
+    of_work = ", 77.8 % of the 90.0 ns from first to last device work"
+    assert answer(seen, measured=False) == f"GPU 0 is idle 80.0 % of this window of 100 ns{of_work}"
 
     # Two GPUs, each of which its process calls 0.
     apart = visible(traces, lanes_of(traces), 0, 100, devices=2)
     assert apart.gpus["gpu"].tolist() == ["process 1 · GPU 0", "process 2 · GPU 0"]
-    assert answer(apart, measured=False).endswith("90.0 % of this window of 100 ns, the most of all GPUs")
+    assert answer(apart, measured=False).endswith(", 88.9 % of the 90.0 ns from first to last device work, the most of all GPUs")
     later = visible(traces, lanes_of(traces), 80, 100, devices=2)
     assert later.gpus["alive"].tolist() == [False, True]
-    assert answer(later, measured=True) == "process 2 · GPU 0 is idle 50.0 % of the measured 20.0 ns"
+    assert answer(later, measured=True) == (
+        "process 2 · GPU 0 is idle 50.0 % of the measured 20.0 ns, 0 % of the 10.0 ns from first to last device work"
+    )
     after = visible(traces, lanes_of(traces), 100, 120, devices=2)
     assert answer(after, measured=True) == "No process that uses a GPU is alive in the measured 20.0 ns"
 
