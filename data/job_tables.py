@@ -98,12 +98,23 @@ COLLECTIVES = Table(
             nullable=True,
         ),
         text("out_splits", "rows that it receives from each; likewise", nullable=True),
+        _lasts(
+            "held_ns",
+            "time up to its end in which no kernel computed on its GPU, so that the rank waited for it; null where it is of no iteration",
+            nullable=True,
+        ),
+        time(
+            "ready_ns",
+            "when it could begin: its start, or if it queued behind the row before it on its stream, the later one of its launch and the end of the "
+            "kernels that were launched before it and compute; likewise",
+            nullable=True,
+        ),
         *(
             _lasts(f"next_{name}", f"{meaning}; null where it is of no iteration", nullable=True)
             for name, meaning in (
                 (
                     "ns",
-                    "from its start to the start of the next row of the rank in its iteration, or to the end of the iteration",
+                    "from when it is ready to when the next row of the rank in its iteration is, or to the end of the iteration",
                 ),
                 ("compute_ns", "time of that in which compute ran"),
                 ("host_ns", "time of that without device work, where the next work had not been launched"),

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warpladder.collectors.jobs import kernel_collectives
 from warpladder.collectors.kineto import parse as kineto
@@ -17,12 +18,16 @@ from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import Part
 from warpladder.data import job_tables, schema, store
-from warpladder.data.arrays import NONE, Int64s, heads, integers, numbered
+from warpladder.data.arrays import NONE, Int64s, Intervals, heads, integers, numbered
 from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
 from warpladder.data.timeline import (
     CAUSES,
+    COMMUNICATION,
+    COMPUTE,
     COPYING,
+    GRAPH,
+    LONG_AGO,
     MEMORY,
     WAITING,
     DeviceWork,
@@ -165,8 +170,19 @@ def _with_next(collectives: pa.Table, work: DeviceWork, steps: Steps) -> pa.Tabl
     """The collectives with what the rank does up to the next one."""
     if not len(work) or not len(collectives):
         return collectives
-    iteration, start, end = (integers(collectives[name], -1) for name in ("iteration", "start_ns", "end_ns"))
-    for name, values in next_columns(work, steps, iteration, start, end).items():
+    iteration, start, end, device, stream = (
+        integers(collectives[name], NONE) for name in ("iteration", "start_ns", "end_ns", "device", "stream")
+    )
+    alone = pc.and_(pc.is_null(collectives["sends_to"]), pc.is_null(collectives["receives_from"]))
+    is_message = pc.or_(
+        pc.invert(alone), pc.match_substring_regex(collectives["collective"].cast(pa.string()), "send|recv")
+    ).to_numpy()
+    ready = _ready(work, start, end, device, np.where(is_message, NONE, stream))
+    columns = next_columns(work, steps, iteration, ready, end)
+    known = columns["next_ns"].is_valid().to_numpy(False)
+    for name, times in (("held_ns", _held(work, start, end, device)), ("ready_ns", ready)):
+        columns[name] = pa.array(times, pa.int64(), mask=~known)
+    for name, values in columns.items():
         collectives = collectives.set_column(collectives.schema.get_field_index(name), name, values)
     return collectives
 
@@ -181,6 +197,8 @@ def by_iteration(work: DeviceWork, steps: Steps, rank: int) -> dict[str, Any]:
     }
 
 
+#: A collective queued behind another one of its stream where it begins within this time of its end, and was ready for longer.
+_AT_ONCE_NS: Final = 10_000
 #: A launch whose work starts later than this after the call is delayed.
 _DELAYED_NS: Final = 100_000
 
@@ -210,7 +228,7 @@ def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64
 
     Args:
         iteration: of each collective or message, `NONE` for none.
-        start, end: its times.
+        start, end: when it is ready, and its end.
     """
     begins, ends = on_devices(work, steps)
     place = np.searchsorted(steps.number, iteration)
@@ -238,6 +256,49 @@ def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64
         "next_after_ns": local(after),
     }
     return {name: pa.array(values, pa.int64(), mask=~known) for name, values in columns.items()}
+
+
+def _held(work: DeviceWork, start: Int64s, end: Int64s, device: Int64s) -> Int64s:
+    """How long before its end no kernel computed on the GPU of each collective; at least from its own start, where none did before."""
+    held = end - start
+    computes = (work.kind == COMPUTE) | (work.kind == GRAPH)
+    for own in np.unique(device):
+        rows, of_gpu = device == own, computes & ((work.device == own) | (own == NONE))
+        times = Intervals(work.start[of_gpu], work.end[of_gpu])
+        place = np.searchsorted(times.start, end[rows]) - 1
+        last = np.where(place >= 0, np.append(times.end, 0)[place], start[rows])
+        held[rows] = np.maximum(end[rows] - last, 0)
+    return held
+
+
+def _ready(work: DeviceWork, start: Int64s, end: Int64s, device: Int64s, stream: Int64s) -> Int64s:
+    """When each collective could begin: its start, or where it queued behind the one before it on its stream, the later one of its launch and the end
+    of the kernels that were launched before it and compute."""
+    order = np.lexsort((start, stream, device))
+    same = np.append(False, (np.diff(device[order]) == 0) & (np.diff(stream[order]) == 0)) & (stream[order] != NONE)
+    queued = np.zeros(len(start), np.bool_)
+    queued[order] = same & (start[order] - np.append(0, end[order][:-1]) <= _AT_ONCE_NS)
+    talks = np.flatnonzero((work.kind == COMMUNICATION) & work.launched)
+    place = {key: row for row, key in zip(talks, zip(*_keys(work, talks), strict=True), strict=True)}
+    ready = start.copy()
+    for own in np.unique(device[queued]):
+        rows = np.flatnonzero(queued & (device == own))
+        found = np.array(
+            [place.get(key, NONE) for key in zip(*(each[rows].tolist() for each in (device, stream, start)), strict=True)]
+        )
+        rows, found = rows[found != NONE], found[found != NONE]
+        computes = np.flatnonzero((work.kind == COMPUTE) & work.launched & (work.device == own))
+        both = np.append(computes, found)
+        order = np.lexsort((work.start[both], work.launch_start[both]))
+        latest = np.empty(len(both), np.int64)
+        latest[order] = np.maximum.accumulate(np.where(order < len(computes), work.end[both][order], LONG_AGO))
+        ready[rows] = np.clip(latest[len(computes) :], work.launch_end[found], start[rows])
+    return np.where(start - ready > _AT_ONCE_NS, ready, start)
+
+
+def _keys(work: DeviceWork, rows: Int64s) -> tuple[list[int], list[int], list[int]]:
+    """The device, the stream and the start of work."""
+    return work.device[rows].tolist(), work.stream[rows].tolist(), work.start[rows].tolist()
 
 
 def kernel_rows(work: DeviceWork, steps: Steps) -> pa.Table:

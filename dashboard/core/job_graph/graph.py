@@ -1,6 +1,6 @@
 """The work of the ranks of a job between collectives and messages, their waits for each other, and their iterations with other times.
 
-A rank's time is cut at the starts of its collectives and messages. A **piece** begins at one of them and ends at the next, or at the end of the
+A rank's time is cut where its collectives and messages are ready: at their starts, or earlier where they queue behind others of their stream. A **piece** begins at one of them and ends at the next, or at the end of the
 iteration; the first piece of an iteration begins where the rank's iteration before ends. In a piece, a rank computes, waits for its host, does other
 things (copies, short gaps), and communicates exposed. These four add up to the piece, to the nanosecond.
 """
@@ -20,9 +20,9 @@ from warpladder.dashboard.core.traces import Job
 from warpladder.data.arrays import NONE, Bools, Floats, Int64s
 
 _COLUMNS: Final = (
-    "rank", "iteration", "collective", "group", "group_ranks", "group_title", "match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns",
+    "rank", "iteration", "device", "stream", "collective", "group", "group_ranks", "group_title", "match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns",
     "sends_to", "receives_from", "in_splits", "out_splits", "bytes", "start_ns", "end_ns",
-    "next_ns", "next_compute_ns", "next_host_ns", "next_other_ns", "next_after_ns",
+    "held_ns", "ready_ns", "next_ns", "next_compute_ns", "next_host_ns", "next_other_ns", "next_after_ns",
 )  # fmt: skip
 #: Of jobs with more pieces, the last iterations are read, at least so many.
 _MOST_PIECES: Final = 20_000
@@ -39,7 +39,7 @@ class JobGraph:
         iterations: their numbers, ascending.
         pieces: by rank, iteration and time: `rank`, `iteration`, `is_first` (of the iteration), `begin_ns`, `duration_ns`, `compute_ns`, `host_ns`,
             `other_ns`, `exposed_ns`, and of the collective or message at its begin (empty for a first piece): `match`, `collective`, `group`,
-            `wait_ns`, `transfer_ns`, `ends_ns` after its begin, `after_ns` (work behind its end), and the columns of messages and splits.
+            `wait_ns`, `transfer_ns`, `ends_ns` after its begin, `held_ns` before that only it ran, `after_ns` (work behind its end), and the columns of messages and splits.
         end_ns: a row for each iteration and a column for each rank, when the iteration ends there.
     """
 
@@ -63,7 +63,13 @@ def job_graph(job: Job) -> JobGraph | None:
     if not table.num_rows:
         return None
     origin = pc.min(table["start_ns"]).as_py()
-    for name in ("arrival_ns", "finish_ns", "start_ns", "end_ns"):  # small numbers are exact in the floats that nulls need
+    for name in (
+        "arrival_ns",
+        "finish_ns",
+        "start_ns",
+        "end_ns",
+        "ready_ns",
+    ):  # small numbers are exact in the floats that nulls need
         table = table.set_column(table.schema.get_field_index(name), name, pc.subtract(table[name], origin))
     rows = table.to_pandas()
     texts = rows.select_dtypes("category").columns
@@ -95,9 +101,10 @@ def job_graph(job: Job) -> JobGraph | None:
 
 
 def _pieces(rows: pd.DataFrame, iterations: pd.DataFrame) -> pd.DataFrame:
-    rows = rows.assign(is_first=False, ends_ns=rows["end_ns"] - rows["start_ns"])
+    queued = rows["start_ns"] - rows["ready_ns"]
+    rows = rows.assign(is_first=False, ends_ns=rows["end_ns"] - rows["ready_ns"])
     unaligned = rows["arrival_ns"].isna()
-    rows["begin_ns"] = rows["arrival_ns"].fillna(rows["start_ns"])
+    rows["begin_ns"] = rows["arrival_ns"].fillna(rows["start_ns"]) - queued
     rows = rows.rename(columns={f"next_{name}": name for name in (*_TIMES, "after_ns")} | {"next_ns": "duration_ns"})
     rows["exposed_ns"] = rows["duration_ns"] - rows[list(_TIMES)].sum(axis=1)
     rows.loc[unaligned, "match"] = np.nan
@@ -117,14 +124,14 @@ def _pieces(rows: pd.DataFrame, iterations: pd.DataFrame) -> pd.DataFrame:
         other_ns=other - of_rows["other_ns"],
         exposed_ns=iterations["exposed_ns"] - of_rows["exposed_ns"],
     )
-    rows["order"] = rows["start_ns"]
+    rows["order"] = rows["ready_ns"]
     every = pd.concat([first.assign(order=np.iinfo(np.int64).min), rows], ignore_index=True)
     every = every.sort_values(["rank", "iteration", "order"], kind="stable", ignore_index=True)
     numbers = ("duration_ns", *_TIMES, "exposed_ns")
     return every.astype(dict.fromkeys(numbers, "int64"))
 
 
-#: Exposed communication below this is no wait: starting the next kernel takes as long.
+#: A shorter time in which only communication runs is no wait: starting the next kernel takes as long.
 _NO_WAIT_NS: Final = 2_000
 #: A send that waits for room ends within this time of the receive that makes it.
 _TOGETHER_NS: Final = 50_000
@@ -166,8 +173,10 @@ def execute(graph: JobGraph, changes: Sequence[Change]) -> Replayed:
     Raises:
         Contradiction: ranks wait for each other without end, since collectives were matched that are not the same.
     """
-    blocks, late, blocked = _communication(graph.pieces)
-    pieces, queued = without_queues(graph.pieces, blocks)
+    blocks, late, held = _communication(graph.pieces)
+    last = np.flatnonzero(~graph.pieces.duplicated(["rank", "iteration"], keep="last").to_numpy())
+    closes = _closes(graph.pieces, late & held, last)
+    pieces, queued = without_queues(_behind(graph.pieces, blocks, closes), blocks)
     blocks[queued], count = False, len(pieces)
     within, after, transfer = _durations(pieces, changes)
     first = ~pieces.duplicated("rank").to_numpy()
@@ -181,11 +190,8 @@ def execute(graph: JobGraph, changes: Sequence[Change]) -> Replayed:
     talks, waits = blocks | late, matched & ~buffered
     made = np.where(talks[room], until[room], done[room])
     makes = np.flatnonzero(talks & (room != NONE))
-    # What a rank does not wait for at once, it waits for with the next communication that it waits for, or at the end of the iteration.
-    place, last = np.arange(count), np.flatnonzero(~pieces.duplicated(["rank", "iteration"], keep="last").to_numpy())
-    closing = np.append(np.flatnonzero(blocked & ~blocks), count)
-    closes, ends = closing[np.searchsorted(closing, place)], last[np.searchsorted(last, place)]
-    closed = np.where(closes <= ends, done[np.minimum(closes, count - 1)], begin[ends] + 1)
+    closed = np.where(closes == NONE, begin[last[np.searchsorted(last, np.arange(count))]] + 1, done[closes])
+    behind, ahead = _same_stream(pieces, late)
     begun = (pieces["begin_ns"] - pieces["begin_ns"].min()).to_numpy(np.float64)
     times = replay(
         np.zeros((int(done[-1]) + 1 + len(match), len(changes))),
@@ -198,12 +204,65 @@ def execute(graph: JobGraph, changes: Sequence[Change]) -> Replayed:
             (until[makes], made[makes], 0.0),
             (done[blocks], until[blocks], 0.0),
             (closed[late], until[late], 0.0),
+            (met[behind], until[ahead], 0.0),
         ],
     )
     steps = pd.DataFrame(times[begin[last] + 1]).groupby(pieces["iteration"].to_numpy()[last]).max().to_numpy()
     waited = np.maximum(times[until] - transfer - times[begin] - np.maximum(within, 0), 0)[blocks]
     waited = pd.DataFrame(waited).groupby(pieces["rank"].to_numpy()[blocks]).sum().reindex(list(graph.ranks), fill_value=0.0)
     return Replayed(np.diff(steps, axis=0) if len(steps) > 1 else steps, waited.to_numpy())
+
+
+def _closes(pieces: pd.DataFrame, held: Bools, last: Int64s) -> Int64s:
+    """The piece in which the communication of some pieces ends, which waits for it; `NONE` for the others, for which the end of the iteration waits.
+
+    Args:
+        held: the communication that ends in a later piece and holds the rank.
+        last: the last piece of each rank and iteration.
+    """
+    starts = pieces["begin_ns"].to_numpy(np.float64)
+    ends, closes = _end_ns(pieces), np.empty(len(pieces), np.int64)
+    for first, end in zip(np.append(0, last[:-1] + 1), last + 1, strict=True):
+        closes[first:end] = first + np.searchsorted(starts[first:end], ends[first:end]) - 1
+    return np.where(held, closes, NONE)
+
+
+def _end_ns(pieces: pd.DataFrame) -> Floats:
+    """When the communication of each piece ends."""
+    ends: Floats = (pieces["begin_ns"] + pieces["ends_ns"].fillna(0)).to_numpy(np.float64)
+    return ends
+
+
+def _behind(pieces: pd.DataFrame, blocks: Bools, closes: Int64s) -> pd.DataFrame:
+    """The pieces with `after_ns` behind the last communication for which the rank waits in them: their own, or one of a piece before.
+
+    Args:
+        blocks: pieces that wait for their own communication.
+        closes: see `_closes`.
+    """
+    rows = pd.DataFrame({"piece": closes, "end_ns": _end_ns(pieces), "held_ns": pieces["held_ns"].to_numpy(np.float64)})
+    rows = rows[closes != NONE].sort_values("end_ns").drop_duplicates("piece", keep="last").set_index("piece")
+    rows = rows[~blocks[rows.index] | (_end_ns(pieces)[rows.index] < rows["end_ns"])]
+    own = pieces.loc[rows.index]
+    local = own[list(_TIMES)].sum(axis=1)
+    before = (rows["end_ns"] - own["begin_ns"] - rows["held_ns"]).clip(0, local)
+    after = pieces["after_ns"].astype(np.float64)
+    after[rows.index] = local - before
+    return pieces.assign(after_ns=after)
+
+
+def _same_stream(pieces: pd.DataFrame, late: Bools) -> tuple[Int64s, Int64s]:
+    """Pieces with a matched collective, and for each the piece before it on the stream of the rank, whose collective the rank does not wait for at once."""
+    rows = pieces[pieces["match"].notna() & pieces["sends_to"].isna() & pieces["receives_from"].isna()]
+    before = (
+        pd.Series(rows.index, rows.index)
+        .groupby([rows["rank"], rows["device"], rows["stream"]])
+        .shift()
+        .dropna()
+        .astype("int64")
+    )
+    before = before[late[before.to_numpy()]]
+    return before.index.to_numpy(np.int64), before.to_numpy()
 
 
 def work_ns(pieces: pd.DataFrame, change: Change) -> Floats:
@@ -227,11 +286,11 @@ def _durations(pieces: pd.DataFrame, changes: Sequence[Change]) -> tuple[Floats,
 
 
 def _communication(pieces: pd.DataFrame) -> tuple[Bools, Bools, Bools]:
-    """For each piece, whether it waits for its communication, leaves that to a later piece, and waits for any."""
+    """For each piece, whether its communication holds the rank and ends in the piece, ends later, and holds the rank."""
     talks = ~pieces["is_first"].to_numpy(bool)
     late = pieces["ends_ns"].fillna(0).to_numpy() > pieces["duration_ns"].to_numpy()
-    blocked = pieces["exposed_ns"].to_numpy() > _NO_WAIT_NS
-    return talks & blocked & ~late, talks & late, talks & blocked
+    held = talks & (pieces["held_ns"].fillna(0).to_numpy() > _NO_WAIT_NS)
+    return held & ~late, talks & late, held
 
 
 def _room(pieces: pd.DataFrame) -> tuple[Bools, Int64s]:

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from tests.commands.test_json import fits
 from tests.synthetic.made_pipelines import Pipelines
+from tests.synthetic.made_ranks import Ranks
 from warpladder.__main__ import command
 from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job, profiles
@@ -37,7 +38,7 @@ STAGES_OF_TWO = Pipelines((100.0, 150.0), micro_batches=4, tensor=2)
 LATE_HOST = Pipelines((100.0,), micro_batches=4, tensor=2, late_host_us=((1, 4000.0),))
 
 
-def imported(made: Pipelines, folder: Path) -> Job:
+def imported(made: Pipelines | Ranks, folder: Path) -> Job:
     paths = profiles(str(made.write(folder / "profiles")))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "run_all", lambda function, tasks, *_: map(function, tasks))
@@ -187,6 +188,7 @@ def _overlapping() -> JobGraph:
     ]
     nothing = dict.fromkeys(("sends_to", "receives_from"))
     pieces = pd.DataFrame(rows).assign(other_ns=0, after_ns=0, transfer_ns=10_000, **nothing)
+    pieces = pieces.assign(device=0, stream=20, held_ns=pieces["exposed_ns"])
     pieces = pieces.assign(arrival_ns=pieces["begin_ns"], finish_ns=pieces["begin_ns"] + pieces["ends_ns"])
     return JobGraph((0, 1), (0, 1, 2), pieces, pd.DataFrame())
 
@@ -197,6 +199,46 @@ def test_collectives_that_queue_behind_one_that_waits_begin_earlier_where_nobody
     on_time.host[(graph.pieces["rank"] == 1).to_numpy()] = 0
     steps = execute(graph, [Change.of(graph), on_time]).steps_ns
     assert steps.tolist() == [[810_000, 310_000]] * 2
+
+
+def _grid_step(slow: dict[int, float], *, tensor_us: float = 40.0, data_us: float = 150.0) -> tuple[Ranks, float]:
+    """Four ranks of a grid of tensor and data groups. Forward, the rank waits for each tensor sum; backward too, while gradients are summed over
+    the data group beside it, for which the optimizer waits. The mean step in us."""
+    made = Ranks(4)
+    for step in range(4):
+        for rank in range(4):
+            tensor, data = ([rank // 2 * 2, rank // 2 * 2 + 1], [rank % 2, rank % 2 + 2])
+            made.begin(rank, step)
+            for layer in range(6):
+                forward = layer < 3
+                made.kernel(rank, 7, "forward" if forward else "backward", (100 if forward else 200) * slow.get(rank, 1.0))
+                made.collective(rank, 20, tensor, tensor_us, "tp", after=7)
+                made.wait(rank, 7, 20)
+                if not forward:
+                    made.collective(rank, 24, data, data_us, "dp", after=7)
+            made.wait(rank, 7, 24)
+            made.kernel(rank, 7, "optimizer", 50)
+            made.end(rank)
+    return made, made.step_us()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data_us", [150.0, 400.0])
+def test_sums_that_run_beside_the_work_hold_up_only_what_waits_for_them(data_us: float, tmp_path: Path) -> None:
+    """A forecast made the tensor sums wait for the gradients, and promised 10 % too little, or was 8 % off without a change. With 400 us, the sums
+    of gradients queue on their stream, long after they are ready."""
+    made, _ = _grid_step({1: 1.3}, data_us=data_us)
+    job = imported(made, tmp_path)
+    found = forecast.forecast(job)
+    truth = {
+        "rank-1": _grid_step({}, data_us=data_us)[1],
+        "tensor-twice": _grid_step({1: 1.3}, tensor_us=20, data_us=data_us)[1],
+        "data-twice": _grid_step({1: 1.3}, data_us=data_us / 2)[1],
+        "data-hidden": _grid_step({1: 1.3}, data_us=0)[1],
+    }
+    assert not found.why_not
+    forecasts = {each.name: each.step_ns / 1000 for each in found.outcomes if each.name in truth}
+    assert forecasts == pytest.approx(truth, rel=0.005)
 
 
 def test_a_rank_that_copies_for_longer_is_made_like_its_peers() -> None:

@@ -107,7 +107,9 @@ def test_a_gpu_of_several_processes_is_one_and_a_process_that_has_ended_is_no_id
     # Two GPUs, each of which its process calls 0.
     apart = visible(traces, lanes_of(traces), 0, 100, devices=2)
     assert apart.gpus["gpu"].tolist() == ["process 1 · GPU 0", "process 2 · GPU 0"]
-    assert answer(apart, measured=False).endswith(", 88.9 % of the 90.0 ns from first to last device work, the most of all GPUs")
+    assert answer(apart, measured=False).endswith(
+        ", 88.9 % of the 90.0 ns from first to last device work, the most of all GPUs"
+    )
     later = visible(traces, lanes_of(traces), 80, 100, devices=2)
     assert later.gpus["alive"].tolist() == [False, True]
     assert answer(later, measured=True) == (
