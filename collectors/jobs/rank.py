@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -178,7 +179,7 @@ def _with_next(collectives: pa.Table, work: DeviceWork, steps: Steps) -> pa.Tabl
         pc.invert(alone), pc.match_substring_regex(collectives["collective"].cast(pa.string()), "send|recv")
     ).to_numpy()
     ready = _ready(work, start, end, device, np.where(is_message, NONE, stream))
-    columns = next_columns(work, steps, iteration, ready, end)
+    columns = next_columns(work, steps, iteration, start, end, ready)
     known = columns["next_ns"].is_valid().to_numpy(False)
     for name, times in (("held_ns", _held(work, start, end, device)), ("ready_ns", ready)):
         columns[name] = pa.array(times, pa.int64(), mask=~known)
@@ -223,23 +224,26 @@ def rank_columns(work: DeviceWork) -> dict[str, int]:
     }
 
 
-def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64s, end: Int64s) -> dict[str, pa.Array]:
+def next_columns(
+    work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64s, end: Int64s, ready: Int64s
+) -> dict[str, pa.Array]:
     """Return the columns of `collectives` from `next_ns` on: what a rank does from the start of each to the next one.
 
     Args:
         iteration: of each collective or message, `NONE` for none.
-        start, end: when it is ready, and its end.
+        start, end: its times.
+        ready: see `_ready`.
     """
     begins, ends = on_devices(work, steps)
     place = np.searchsorted(steps.number, iteration)
     known = (iteration != NONE) & (place < len(steps))
     place = np.where(known, place, 0)
-    order = np.lexsort((start, place))
+    order = np.lexsort((start, ready, place))
     follows = np.full(len(start), np.iinfo(np.int64).max)
     same = np.flatnonzero(place[order][1:] == place[order][:-1])
-    follows[order[same]] = start[order[same + 1]]
-    stop = np.minimum(follows, ends[place]) if len(steps) else start
-    begin = np.maximum(start, begins[place]) if len(steps) else start
+    follows[order[same]] = ready[order[same + 1]]
+    stop = np.minimum(follows, ends[place]) if len(steps) else ready
+    begin = np.maximum(ready, begins[place]) if len(steps) else ready
     # What another call has begun before the iteration does counts from there on.
     stop = np.maximum(stop, begin)
     line = work.timeline
@@ -293,7 +297,12 @@ def _ready(work: DeviceWork, start: Int64s, end: Int64s, device: Int64s, stream:
         latest = np.empty(len(both), np.int64)
         latest[order] = np.maximum.accumulate(np.where(order < len(computes), work.end[both][order], LONG_AGO))
         ready[rows] = np.clip(latest[len(computes) :], work.launch_end[found], start[rows])
-    return np.where(start - ready > _AT_ONCE_NS, ready, start)
+    ready = np.where(start - ready > _AT_ONCE_NS, ready, start)
+    # None is ready before the one that it queues behind.
+    order = np.lexsort((start, stream, device))
+    of_streams = pd.Series(ready[order]).groupby([device[order], stream[order]]).cummax()
+    ready[order] = np.where(stream[order] == NONE, ready[order], of_streams)
+    return ready
 
 
 def _keys(work: DeviceWork, rows: Int64s) -> tuple[list[int], list[int], list[int]]:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, RANGES, SETS, WORK, Correction, Trace
+from warpladder.collectors.trace.model import API_CALLS, COPIES, KERNELS, RANGES, SETS, WORK, Correction, ReportError, Trace
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data.arrays import Bools, Int64s, integers, numbered
 from warpladder.data.columns import FAR
@@ -51,9 +51,17 @@ class _Records(NamedTuple):
 
 
 def correct(trace: Trace, notes: Notes) -> None:
-    """Find impossible times, and let the trace give its rows without them from now on. Warns about each kind."""
+    """Find impossible times, and let the trace give its rows without them from now on. Warns about each kind.
+
+    Raises ReportError where each record of device work and of calls stands more than once.
+    """
     records = {table: _Records.of(trace, table) for table in (*WORK, *_HOST) if trace.has_rows(table)}
     work = {table: each for table, each in records.items() if table in WORK}
+    if work and all(_is_repeated(trace, table, each) for table, each in records.items() if table != RANGES):
+        raise ReportError(
+            f"{trace.name}: each kernel, copy and call stands in it more than once, as where a file was joined with itself; give the file as the "
+            "profiler wrote it"
+        )
     origin = trace.origin_ns
     left_out = {table: each.timed & (each.start == origin) & (each.end == origin) for table, each in work.items()}
     notes.count("warning", Source.TIMES, "{} kernels, copies and sets have time 0 and duration 0, because the profiler did not take their times, "
@@ -72,6 +80,21 @@ def correct(trace: Trace, notes: Notes) -> None:
     if overruns:
         notes.add("warning", Source.TIMES, _told(overruns))
     trace.corrections = found
+
+
+def _is_repeated(trace: Trace, table: str, records: _Records) -> bool:
+    """Whether each record of a table stands more than once. A stream or a thread does the same thing only once at a time."""
+    if any(np.count_nonzero(records.start == end) < 2 for end in (records.start.min(), records.start.max())):
+        return False
+    names = [
+        each
+        for each in ("process", "thread", "device", "stream", "correlation", "graph_node_id")
+        if each in trace.columns[table]
+    ]
+    columns = [records.start, records.end, *trace.arrays(table, names)]
+    order = np.lexsort(columns)
+    same = np.logical_and.reduce([np.diff(column[order]) == 0 for column in columns])
+    return bool((np.append(False, same) | np.append(same, False)).all())
 
 
 def _count(rows: dict[str, Bools]) -> int:

@@ -126,7 +126,7 @@ def _pieces(rows: pd.DataFrame, iterations: pd.DataFrame) -> pd.DataFrame:
     )
     rows["order"] = rows["ready_ns"]
     every = pd.concat([first.assign(order=np.iinfo(np.int64).min), rows], ignore_index=True)
-    every = every.sort_values(["rank", "iteration", "order"], kind="stable", ignore_index=True)
+    every = every.sort_values(["rank", "iteration", "order", "start_ns"], kind="stable", ignore_index=True)
     numbers = ("duration_ns", *_TIMES, "exposed_ns")
     return every.astype(dict.fromkeys(numbers, "int64"))
 
@@ -262,7 +262,7 @@ def _same_stream(pieces: pd.DataFrame, late: Bools) -> tuple[Int64s, Int64s]:
         .astype("int64")
     )
     before = before[late[before.to_numpy()]]
-    return before.index.to_numpy(np.int64), before.to_numpy()
+    return np.asarray(before.index, np.int64), np.asarray(before, np.int64)
 
 
 def work_ns(pieces: pd.DataFrame, change: Change) -> Floats:

@@ -195,3 +195,15 @@ def test_other_texts_are_no_traces(tmp_path: Path, text: str) -> None:
     path = tmp_path / "log.txt"
     path.write_text(text)
     assert not is_trace(path)
+
+
+def test_a_file_in_which_all_stands_twice_is_refused_and_one_event_that_does_is_not(tmp_path: Path) -> None:
+    """Each kernel counted twice, and all figures were twice too large."""
+    events = [*EVENTS, launch(600, 2), kernel(640, 500, 2)]
+    path = tmp_path / "twice.json"
+    for twice in (events * 2, [event for event in events for _ in range(2)]):
+        path.write_text(json.dumps(document(twice)))
+        with pytest.raises(ReportError, match=r"twice\.json: each kernel, copy and call stands in it more than once"):
+            imported_file(path, tmp_path)
+    path.write_text(json.dumps(document([*events, kernel(640, 500, 2)])))
+    assert imported_file(path, tmp_path)[0].rows("kernels") == 3

@@ -179,7 +179,7 @@ def _overlapping() -> JobGraph:
         ((0, 600, 100, 500, 0, 0), (600, 100, 100, 0, 0, 10), (700, 100, 100, 0, 0, 10), (800, 10, 0, 0, 10, 10)),
     )
     names = ("begin_ns", "duration_ns", "compute_ns", "host_ns", "exposed_ns", "ends_ns")
-    rows = [
+    rows: list[dict[str, Any]] = [
         {name: 1000 * (value + 810 * step * (name == "begin_ns")) for name, value in zip(names, own, strict=True)}
         | {"rank": rank, "iteration": step, "is_first": place == 0, "match": 3 * step + place if place else None}
         for rank, pieces in enumerate(of_ranks)
