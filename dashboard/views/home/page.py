@@ -97,8 +97,10 @@ def _recording(run: store.Run, own: list[Cell]) -> None:
             _fact("Where, and by how much:", "each cell, its samples and sources.", "compare", "Compare →", **state.link())
         elif before := _before():
             earlier, names = before.run, recordings.names(run)
-            found = runs.ask_both(run, earlier, recordings.compared, "", "", Options(), names)
-            words = found if isinstance(found, str) else sentence(found.changes) or "they have no case in common"
+            # The run may be of a part of what the earlier one has: only what it has a result of can have become wrong.
+            found = runs.ask_both(run, earlier, recordings.compared, "", "", Options(partial=True), names)
+            told = found if isinstance(found, str) else sentence(found.changes, found.lost)
+            words = told or "they have no case in common"
             since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
             _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))
         worst = min(own, key=lambda each: each.percent_of_floor.value)
