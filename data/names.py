@@ -323,6 +323,10 @@ NOT_DONE: Final = frozenset(
 )
 
 
+#: Column `source` of the variants that are whole programs. Their `source_text` has hashes of the files that the command names; what a program
+#: loads besides, such as modules and libraries, no run tells.
+WHOLE_PROGRAM: Final = "a whole program, timed from its start to its exit"
+
 _CELL: Final = ("workload", "variant", "config", "case")
 
 

@@ -12,6 +12,7 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.environment import without_folders
 from warpladder.data import naming, schema
 from warpladder.data.files import one_line
+from warpladder.data.names import WHOLE_PROGRAM
 from warpladder.errors import Error
 
 #: The case of programs that share no argument.
@@ -239,7 +240,7 @@ def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[
         "role": "rung",
         "precision": "fp32",
         "title": text.partition("\n")[0],
-        "source": "a whole program, timed from its start to its exit",
+        "source": WHOLE_PROGRAM,
         "source_text": text,
         "source_sha256": hashlib.sha256(text.encode()).hexdigest(),
     }

@@ -157,12 +157,12 @@ class EqualCode:
 
 def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int, *, quiet: bool = False) -> EqualCode:
     """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out. Of runs
-    without any source, as imports are, all cells.
+    without any source, as imports are, all cells; of programs, those whose files are equal.
 
     Args:
         quiet: by the lower quartiles.
     """
-    with_sources = before.has_sources and after.has_sources
+    with_sources = before.tells_unchanged and after.tells_unchanged
     levels = [each.levels.quiet if quiet and each.levels.quiet else each.levels for each in (before, after)]
     of_before = {cell: row for row, cell in enumerate(before.cells) if timing_group(cell) == (timing, gpus)}
     every = [
@@ -242,8 +242,8 @@ class Pair:
 
     Args:
         machine: the noise between other runs of the machine.
-        absolute: judge the times as they are, not relative to the unchanged variants. Runs without sources are judged so, because nothing
-            tells which of their variants are unchanged.
+        absolute: judge the times as they are, not relative to the unchanged variants. Runs without sources, and of programs, are judged so, because
+            nothing tells which of their variants are unchanged.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class Pair:
         *,
         absolute: bool = False,
     ) -> None:
-        absolute = absolute or not (before.has_sources and after.has_sources)
+        absolute = absolute or not (before.tells_unchanged and after.tells_unchanged)
         self._moved = equal_code(before, after, timing, gpus)
         self._equal = self._moved if absolute else self._moved.relative
         self._seen_by_host = not absolute and timing.scope != _OF_DEVICE

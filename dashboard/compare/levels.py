@@ -21,7 +21,7 @@ from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
 from warpladder.data.arrays import Floats, Int64s, coded, heads, ordered
-from warpladder.data.names import NOT_DONE
+from warpladder.data.names import NOT_DONE, WHOLE_PROGRAM
 from warpladder.data.statistics import OVER_MEDIAN_DEVIATION
 
 
@@ -373,6 +373,7 @@ class Medians:
             `cells` whose work was not done.
         doubts: (case, variant, config) -> the sources of the findings about a cell for which it is distrusted.
         scatter_ns: see `intervals.scatter_ns`.
+        of_programs: whether the variants are whole programs.
     """
 
     run_id: str
@@ -385,11 +386,12 @@ class Medians:
     failed: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     scatter_ns: float = 0.0
     doubts: Mapping[tuple[str, str, str], frozenset[str]] = field(default_factory=dict)
+    of_programs: bool = False
 
     @cached_property
-    def has_sources(self) -> bool:
-        """Whether the source of any variant is known."""
-        return any(self.sources.values())
+    def tells_unchanged(self) -> bool:
+        """Whether equal sources tell that the code is equal. A program may load what its source does not tell."""
+        return any(self.sources.values()) and not self.of_programs
 
     def source(self, variant: str) -> str:
         return self.sources.get(variant, "")
@@ -423,18 +425,20 @@ def medians(run: store.Run, workload: str) -> Medians:
     cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], filters))}
     doubts = _doubts(run, workload, statuses)
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
+    variants = run.arrow("variants", ["variant", "source_sha256", "source"], filters)
     return Medians(
         run.run_id,
         tuple(cells),
         of_cells,
         figures,
-        {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], filters))},
+        {variant: source or "" for variant, source, _ in _rows(variants)},
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
         float(np.median(clocks)) if len(clocks) else float("nan"),
         {cell: status for cell, status in bad.items() if status != "skipped"}
         | {cell: "distrusted" for cell, sources in doubts.items() if sources & NOT_DONE},
         intervals.scatter_ns(run.info["collector"], ceilings),
         doubts,
+        WHOLE_PROGRAM in variants.column("source").to_pylist(),
     )
 
 
@@ -557,6 +561,7 @@ def _medians_of(data: RunData, workload: str, timing: Timing | None) -> Medians:
         {},
         float("nan"),
         scatter_ns=intervals.scatter_ns(data.info["collector"], measured(data)),
+        of_programs=bool((variants["source"] == WHOLE_PROGRAM).any()),
     )
 
 

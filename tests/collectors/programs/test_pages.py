@@ -8,6 +8,8 @@ import pytest
 from tests.collectors.programs.recording import compared, fake_nsys, script
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from warpladder.collectors.programs.profiled import NsightSystems
+from warpladder.dashboard.compare.levels import medians
+from warpladder.data import store
 
 __all__ = ["open_app"]
 
@@ -15,6 +17,13 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"),
 ]
+
+
+def test_the_sources_of_programs_do_not_tell_what_is_unchanged(runs: dict[str, str]) -> None:
+    run = store.find_run(runs["timed"], [Path(runs["folder"])])
+    (workload,) = set(run.table("cases")["workload"])
+    of_run = medians(run, workload)
+    assert of_run.of_programs and any(of_run.sources.values()) and not of_run.tells_unchanged
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from warpladder.dashboard.compare.changes import NotComparable, Options, Side, c
 from warpladder.dashboard.compare.levels import Level, Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.views.compare import page
+from warpladder.data.names import WHOLE_PROGRAM
 
 pytestmark = pytest.mark.slow
 
@@ -242,6 +243,29 @@ def test_a_shift_that_the_unchanged_variants_share_is_taken_out() -> None:
     )
     (mine,) = (change for change in compare(Side(a), Side(b), Options(absolute=True)).changes if change.variant == MINE)
     assert math.isnan(mine.shift) and mine.ratio.value == pytest.approx(1.155, rel=1e-3)
+
+
+@pytest.mark.parametrize(("of_what", "verdict"), [(WHOLE_PROGRAM, "slower"), ("", "tied")])
+def test_a_program_that_takes_longer_is_slower_though_its_files_are_equal(of_what: str, verdict: str) -> None:
+    """It may load other modules or libraries; of three functions nothing tells which one moved."""
+    sides = []
+    for name, factor in (("a", 1.0), ("b", 5.5)):
+        programs = {"v01_one": 1.0, "v02_two": factor, "v03_three": 1.1 if name == "b" else 1.0}
+        declared = [variant(each, kind="host", source=of_what, source_sha256=each) for each in programs]
+        timed = [
+            row
+            for each, more in programs.items()
+            for row in samples(each, [round(ns * more) for ns in NEAR], scope="operation", cache="hot", gpus=0)
+        ]
+        made = run_of(declared, timed)
+        sides.append(Side(replace(made, info={**made.info, "run_id": name, "label": name})))
+    found = compare(*sides)
+    assert {each.variant: each.verdict for each in found.changes} == {
+        "v01_one": "tied",
+        "v02_two": verdict,
+        "v03_three": "tied",
+    }
+    assert unseen(found.changes, None) == ()
 
 
 def test_differences_that_make_a_comparison_unlike_are_warnings() -> None:
