@@ -423,3 +423,21 @@ def test_figures_of_50_000_activities_take_little_time() -> None:
         timeline.iteration_rows(work, steps)
         rank.kernel_rows(work, steps)
         rank.idle_rows(work)
+
+
+def test_a_collective_that_queues_is_ready_when_what_it_needs_has_ended_and_none_before_the_one_that_it_queues_behind() -> None:
+    """In an order of their own, the sums of gradients of two ranks waited for each other without end."""
+    us = 1000
+
+    def reduce(start: int, end: int, called: int) -> Row:
+        return kernel(start * us, end * us, (called * us, called * us + us), kind=COMMUNICATION, stream=24)
+
+    # Two kernels compute up to 100 and 250 us. The second sum is ready at 250 us, and begins behind the first one. The fourth queues too, and
+    # needs only what ended at 250 us, but the third one comes late for another reason.
+    sums = [reduce(120, 400, 12), reduce(401, 500, 22), reduce(700, 800, 32), reduce(801, 900, 42)]
+    work = work_of(kernel(0, 100 * us, (10 * us, 11 * us)), kernel(150 * us, 250 * us, (20 * us, 21 * us)), *sums)
+    start, end, stream = (np.array([row[place] for row in sums], np.int64) for place in range(3))
+    ready = rank._ready(work, start, end, np.zeros(4, np.int64), stream)
+    assert ready.tolist() == [120 * us, 250 * us, 700 * us, 700 * us]
+    # The GPU computes last up to 250 us, before the end of each.
+    assert rank._held(work, start, end, np.zeros(4, np.int64)).tolist() == [150 * us, 250 * us, 550 * us, 650 * us]
