@@ -242,7 +242,6 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         *_lost(a, b, (cell for key, cell in of_a.items() if key not in of_b), options),
         *(_lost_cell(of_a[key], of_b[key].variant, DISTRUSTED, ", ".join(_not_done(of_b[key])), fails=True) for key in undone),
     )
-    lost = tuple(sorted((*lost, *_new_and_failed(a, b)), key=lambda each: not each.fails))
     if not shared and not any(each.judged for each in lost):
         for side in (a, b):
             if not len(side.data.samples):
@@ -253,6 +252,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
             f"{_title(a)} and {_title(b)} have no cell{where} in common; "
             + (f"A has the scopes {scopes}" if where else "`warpladder summary RUN` shows the workloads and cases of a run")
         )
+    lost = tuple(sorted((*lost, *_new_and_failed(a, b)), key=lambda each: not each.fails))
     pairs = [(of_a[key], of_b[key]) for key in shared]
     judged = _changes(before, after, pairs, options, history)
     cells_compared = ((each.workload, each.of_a[0], each.variant) for each in judged)
