@@ -56,9 +56,7 @@ def test_the_ladder_names_the_faster_program_and_the_pages_of_traces_say_that_th
         assert "This run has no trace" in words(open_app(folder, page, run=run))
 
 
-def test_transfers_of_traced_programs_sum_their_copies_and_name_no_faster_host(open_app: Open, runs: dict[str, str]) -> None:
+def test_transfers_of_traced_programs_sum_their_copies(open_app: Open, runs: dict[str, str]) -> None:
     app = open_app(Path(runs["folder"]), "transfers", run=runs["traced"])
     assert "Copies take" in words(app)
-    hosts = [list(frame.value["host"]) for frame in app.main.dataframe if "host" in frame.value]
-    assert hosts
-    assert all(each == ["", ""] for each in hosts)
+    assert any("copies_ns" in frame.value or "speedup_with_copies" in frame.value for frame in app.main.dataframe)

@@ -117,7 +117,7 @@ def test_badges_say_what_is_distrusted_and_do_not_count_specimens(recorded: tupl
 @pytest.mark.parametrize(
     ("label", "words"),
     [
-        ("H200 gemm_bf16", "v07_equal_shares is tied with v06_clusters: 1.33 ms"),
+        ("H200 gemm_bf16", "v07_equal_shares is tied with v06_clusters: 1.36 ms"),
         ("H200 call_routes", "v01_padded_tile is the fastest rung with 39.5 µs"),
         ("H200 gemm_fp8", "v05_equal_shares is tied with v07_narrow_last: 695 µs"),
         ("H200 cnn_conv", "wins with 1.31 ms (1.31 to 1.31 ms), 84.0 % of its floor"),
