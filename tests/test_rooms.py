@@ -130,7 +130,7 @@ def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -
 
 
 def test_a_worker_of_a_job_starts_without_what_only_recordings_and_answers_need() -> None:
-    unneeded = {"pandas", "rich", "adbc_driver_manager", "warpladder.workloads"}
+    unneeded = {"rich", "adbc_driver_manager", "warpladder.workloads"}
     code = f"import sys, warpladder.collectors.jobs.rank; print(sorted({unneeded!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
