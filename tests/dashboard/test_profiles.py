@@ -198,7 +198,7 @@ def test_what_a_profiler_could_not_collect_is_no_doubt_about_the_rest(tmp_path: 
 
 def test_trust_has_every_topic_of_a_recording(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "trust", run="host", topic="ceilings")
-    assert len(app.segmented_control(key="choose topic").options) == 8
+    assert len(app.segmented_control(key="choose topic").options) == 7
 
 
 @pytest.mark.parametrize("page", ["home", "calls", "timeline", "transfers", "trust"])

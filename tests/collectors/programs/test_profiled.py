@@ -90,7 +90,6 @@ def test_pages_of_traces_sum_the_programs_work(run: store.Run) -> None:
     assert found["n"].to_dict() == {"p1": 3, "p2": 3}
     assert found["kernel_ns"].to_dict() == {"p1": 2000.0, "p2": 500.0}  # of both threads
     assert found["end_to_end_ns"].to_dict() == {"p1": 9000.0, "p2": 9000.0}
-    assert found["host"].tolist() == ["", ""]  # a program is no host variant that could be faster than the GPU
 
 
 @pytest.mark.parametrize(
