@@ -80,9 +80,9 @@ def timed_variants(data: RunData) -> list[str]:
 
 
 def pair(data: RunData) -> tuple[str, str]:
-    """The two variants of a run to compare at first: the first one, and the last that has a case with it in a workload's first timing.
+    """The two variants of a run to compare at first: the last rung, and the one before it that has a case with it in a workload's first timing.
 
-    Ceilings and specimens are no competitors, and are passed over where two others can be compared.
+    Peers are taken where there are no two rungs; ceilings and specimens, which are no competitors, where there are no two others.
 
     Args:
         data: a run with at least two variants that have samples.
@@ -90,15 +90,16 @@ def pair(data: RunData) -> tuple[str, str]:
     ordered = timed_variants(data)
     roles = data.variants.groupby("variant", observed=True)["role"].agg(set)
     rivals = [name for name in ordered if roles[name] - set(ASIDE)]
+    rungs = [name for name in rivals if roles[name] & {"rung", "host"}]
     first_timings = {workload: cells.timings(data, workload)[:1] for workload in data.workloads}
     timed: dict[str, set[tuple[str, str]]] = {name: set() for name in ordered}
     keys = data.grouped.keys[["variant", "workload", "case", "scope", "cache"]].drop_duplicates().astype(object)
     for variant, workload, case, scope, cache in keys.itertuples(index=False, name=None):
         if Timing(scope, cache) in first_timings[workload]:
             timed[variant].add((workload, case))
-    for names in (rivals, ordered):
-        for place, first in enumerate(names):
-            for last in reversed(names[place + 1 :]):
+    for names in (rungs, rivals, ordered):
+        for place, last in reversed([*enumerate(names)]):
+            for first in reversed(names[:place]):
                 if timed[first] & timed[last]:
                     return first, last
     return ordered[0], ordered[-1]

@@ -13,7 +13,7 @@ from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.compare import chart
-from warpladder.dashboard.views.compare.query import Filter, chosen, clouds, only, written
+from warpladder.dashboard.views.compare.query import Filter, chosen, clouds, only, pair, written
 from warpladder.data import store
 
 A, B = run("a", {}), run("b", {MINE: 1.2, OTHERS[0]: 0.8}, source="two")
@@ -91,3 +91,15 @@ def test_counters_of_both_runs_come_with_the_important_ones_first(tmp_path: Path
     assert found[0].group == "speed of light"
     without = replace(data, counters=data.counters.iloc[:0])
     assert between(data, without, *where, cell, cell) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "variants"),
+    [
+        ("H200 conv2d", ("v10_stacked_warps", "v11_shuffled_halo")),  # peers come after them
+        ("H200 call_routes", ("torch_ext", "triton")),  # one rung
+        ("H200, ceilings of every precision", ("v10_register_tile", "v01_copy")),
+    ],
+)
+def test_the_last_rung_is_compared_with_the_one_before_it_at_first(name: str, variants: tuple[str, str]) -> None:
+    assert pair(load(store.find_run(name, [store.RECORDED]))) == variants
