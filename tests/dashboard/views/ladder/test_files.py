@@ -23,7 +23,7 @@ def test_the_own_file_of_a_rung_comes_first_and_each_included_one_can_be_chosen(
     files = app.selectbox(key="choose file")
     assert files.value == "v20_equal_shares.cu" and "turned_product.cuh" in files.options
     code = source(app)
-    assert code.startswith("// Idea: For tiles that do not fill") and '#include "turned_product.cuh"' in code
+    assert code.startswith('#include "v07_warp_tile.cu"'), "without its header, which stands below it"
     app = files.set_value("turned_product.cuh").run()
     code = source(app)
     assert code.startswith("// What both rungs with a turned B share") and "#line" not in code
