@@ -28,10 +28,11 @@ def shares(case: Case, ranks: int) -> Sequence[Part]:
 
 
 def cases() -> tuple[Case, ...]:
-    """The batches of `mlp_data_parallel`."""
-    first, *others, odd = in_float32.cases()
-
-    def of(case: Case, sets: tuple[CaseSet, ...]) -> Case:
-        return make_case(case.params, sets, case.size_rank)
-
-    return (of(first, first.sets), *(of(case, case.sets) for case in others), make_case({"batch": ODD_BATCH}, odd.sets))
+    """Batches of 400 and 16,384 rows, one between them, and an odd one that is verified but not charted."""
+    sets: tuple[tuple[int, tuple[CaseSet, ...]], ...] = (
+        (400, ("quick", "report", "full")),
+        (1600, ("report", "full")),
+        (16384, ("full",)),
+    )
+    charted = [make_case({"batch": batch}, of, rank) for rank, (batch, of) in enumerate(sets)]
+    return (*charted, make_case({"batch": ODD_BATCH}, ("report", "full")))

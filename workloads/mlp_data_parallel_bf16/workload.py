@@ -17,6 +17,7 @@ LIBRARY_VARIANTS: Final = (
         requires=("torch",),
         prepare=peers.torch_ddp,
         communicates=True,
+        draft=True,
     ),
     LibraryVariant(
         *("torch_ddp_graph", "PyTorch DDP, BF16 gradients, CUDA graph", "peer", "bf16"),
