@@ -12,7 +12,7 @@ def in_threads(do: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
     """Do each part in one of as many threads as the BLAS has, which computes the products of a part in that thread.
 
     One part after another on all threads of the BLAS takes longer: what lies between the products has one core, and small products
-    are slow on many.
+    are slow on many. Raises what the first part that fails raises.
     """
     from threadpoolctl import ThreadpoolController
 

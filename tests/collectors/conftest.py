@@ -9,4 +9,4 @@ from warpladder.collectors.ranks.launchers import gpus_here
 def two_gpus() -> None:
     """Two GPUs, which ranks take one of each; else the test is skipped."""
     if gpus_here() < 2:
-        pytest.skip(f"needs two GPUs; this machine has {gpus_here()}")
+        pytest.skip(f"needs two GPUs, one for each of its two ranks; this machine has {gpus_here()}")

@@ -1,6 +1,5 @@
 """Parts of a reference on all cores."""
 
-import os
 import threading
 
 import numpy as np
@@ -32,7 +31,6 @@ def test_the_failure_of_a_part_is_raised() -> None:
         in_threads(lambda part: 1 // (part - 1), [0, 1, 2])
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 @pytest.mark.parametrize(
     ("name", "params"),
     [("gan_tconv", {"images": 19, "channels": 64}), ("cnn_conv", {"layer": 2, "batch": 19}), ("conv2d", {"n": 700})],
