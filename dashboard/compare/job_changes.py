@@ -284,8 +284,8 @@ def _between(a: JobData, b: JobData, pairing: Pairing, rules: _Rules) -> Iterato
     times = _grids(a, b, pairing, ["between_ns"])
     times = times[..., np.isfinite(times).all(axis=(0, 1, 2))]
     if times.size and times.mean(axis=(1, 2, 3)).max() >= rules.smallest * rules.iteration_ns:
-        for row in _rows([BETWEEN], times, job_resampling.ratios(*times, alike=False)):
-            yield rules.judged(row[0], "figure", *row[1:])
+        for name, of_row, ratio in _rows([BETWEEN], times, job_resampling.ratios(*times, alike=False)):
+            yield rules.judged(name, "figure", of_row, ratio)
 
 
 def unseen(comparison: JobComparison, detect: float | None) -> tuple[JobChange, ...]:

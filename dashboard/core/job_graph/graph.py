@@ -63,13 +63,8 @@ def job_graph(job: Job) -> JobGraph | None:
     if not table.num_rows:
         return None
     origin = pc.min(table["start_ns"]).as_py()
-    for name in (
-        "arrival_ns",
-        "finish_ns",
-        "start_ns",
-        "end_ns",
-        "ready_ns",
-    ):  # small numbers are exact in the floats that nulls need
+    # Small numbers are exact in the floats that nulls need.
+    for name in ("arrival_ns", "finish_ns", "start_ns", "end_ns", "ready_ns"):
         table = table.set_column(table.schema.get_field_index(name), name, pc.subtract(table[name], origin))
     rows = table.to_pandas()
     texts = rows.select_dtypes("category").columns
